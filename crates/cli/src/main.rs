@@ -1,0 +1,2 @@
+//! The `millpond` binary.
+fn main() {}

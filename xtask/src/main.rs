@@ -1,0 +1,2 @@
+//! Scripts in Rust.
+fn main() {}
