@@ -1,1 +1,35 @@
-//! core
+//! The rules of Millpond's queues, pure and synchronous: no I/O, no clock, no randomness, no `async`.
+//!
+//! [`Core::apply`] takes a [`Command`] and a [`Stamp`] and answers with an [`Outcome`]; what changed is collected
+//! until [`Core::seal`] hands it over as one [`ChangeSet`]. Memory holds windows at the front of each stored order
+//! (`state/window.rs`), never a whole backlog: where a row is missing, `apply` says which ([`Needs`]) and changes
+//! nothing.
+//!
+//! Invariants, each checked by [`Core::check`] in the simulator:
+//! - a delivery is in exactly the order of its state, and a window holds every key up to its edge;
+//! - counters equal a full scan of the rows;
+//! - `lease_generation` of a delivery only rises;
+//! - leases held never exceed a queue's limits.
+
+#![warn(missing_docs)]
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
+
+mod apply;
+pub mod change;
+pub mod command;
+pub mod id;
+pub mod limits;
+pub mod outcome;
+pub mod row;
+pub mod spec;
+mod stamp;
+mod state;
+pub mod time;
+
+pub use apply::Needs;
+pub use change::{ChangeSet, DeliveryChange, Page, RowKey, Rows, Scan};
+pub use command::Command;
+pub use limits::CoreSettings;
+pub use outcome::{Effect, Outcome, Rejection};
+pub use stamp::Stamp;
+pub use state::Core;

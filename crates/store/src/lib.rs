@@ -1,1 +1,160 @@
-//! store
+//! The seam between the engine and what keeps its rows: the [`Store`] trait, its errors, and the memory store.
+//!
+//! A store knows no queue rules: it keeps typed rows ([`millpond_core::row`]), writes one
+//! [`ChangeSet`](millpond_core::ChangeSet) atomically, and reads by key or in order. A backend is right when
+//! `millpond-store-conformance` says so.
+//!
+//! Contract:
+//! - **One owner.** [`Store`] is the right to write one environment. Whoever opens later deposes it: from then on its
+//!   commits answer `Fenced`.
+//! - **Atomic and durable.** After `Ok`, a commit survives the loss of power; after an error other than `Unknown` nothing
+//!   of it is there.
+//! - **In order.** Commit n follows n − 1; any other number answers `Fenced` (design-holes A4).
+//! - **Reads see whole commits.** An answer's `snapshot` names the last commit that it saw: all of it and nothing later.
+//!   A reader sees every commit that was finished before the read began.
+
+#![warn(missing_docs)]
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
+
+mod error;
+mod memory;
+
+use std::sync::Arc;
+
+use millpond_core::id::{CommitSequence, Sequence};
+use millpond_core::row::{CountersRow, EnvironmentRow, MessageContent, QueueRow};
+use millpond_core::{ChangeSet, Page, RowKey, Rows, Scan};
+
+pub use error::{StoreError, StoreErrorKind};
+pub use memory::{MemoryDisk, MemoryStore};
+
+/// What an owner finds when it opens an environment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Opened {
+    /// The last commit.
+    pub commit: CommitSequence,
+    /// The environment's row; `Default` if there was none.
+    pub environment: EnvironmentRow,
+    /// All queues with their counters, deleted ones that are not swept yet included.
+    pub queues: Vec<(QueueRow, CountersRow)>,
+    /// Whether this is the same data that the last owner left.
+    pub lineage: Lineage,
+}
+
+/// Whether the data that was opened is what the last owner left (design-holes A3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lineage {
+    /// There was none.
+    New,
+    /// The same data: leases live on.
+    Restarted,
+    /// An older copy, or a copy of another place: leases found in it belong to nobody.
+    Restored,
+}
+
+/// What became of a commit whose outcome was unknown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resolution {
+    /// It happened.
+    Happened,
+    /// It did not, and now never can.
+    Lost,
+}
+
+/// Room of a store, as it sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StoreStats {
+    /// Bytes that the environment takes.
+    pub used_bytes: u64,
+    /// New messages should be refused: room is short, or the reserve had to be given up.
+    pub space_low: bool,
+}
+
+/// The right to write one environment.
+pub trait Store: Send {
+    /// Writes all of `changes` and makes it durable.
+    ///
+    /// # Errors
+    /// `Fenced`, `Conflict`, `Unavailable`, `Full`, `Corrupt`, `Closed`: nothing happened. `Unknown`: ask
+    /// [`Store::resolve`].
+    fn commit(&mut self, changes: &ChangeSet) -> Result<(), StoreError>;
+
+    /// After `Unknown`: claims the number of the lost commit, so that either it is found to have happened or it
+    /// never can. After `Lost` the owner has to open again.
+    ///
+    /// # Errors
+    /// As [`Store::commit`]; the outcome stays unknown.
+    fn resolve(&mut self, commit: CommitSequence) -> Result<Resolution, StoreError>;
+
+    /// A reader, which may be used from another thread while commits go on.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Corrupt`, `Closed`.
+    fn reader(&mut self) -> Result<Box<dyn StoreReader>, StoreError>;
+
+    /// Room left.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Closed`.
+    fn stats(&mut self) -> Result<StoreStats, StoreError>;
+
+    /// Puts everything in order and lets go. Dropping a store without this is a crash, which loses nothing.
+    ///
+    /// # Errors
+    /// Any; the store is closed all the same.
+    fn close(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// Reads of one environment. No read holds a snapshot for longer than the call.
+pub trait StoreReader: Send {
+    /// Reads deliveries and remembered sends by key, all from one snapshot.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Corrupt`, `Closed`.
+    fn read(&mut self, keys: &[RowKey]) -> Result<Rows, StoreError>;
+
+    /// Reads contents of messages, in the order asked for; `None` where there is none.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Corrupt`, `Closed`.
+    fn contents(&mut self, messages: &[Sequence]) -> Result<Vec<Option<Arc<MessageContent>>>, StoreError>;
+
+    /// Reads one page of an ordered scan.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Corrupt`, `Closed`.
+    fn scan(&mut self, scan: &Scan) -> Result<Page, StoreError>;
+}
+
+/// Environments of one place: opens them, and remembers what a closed one waits for.
+pub trait StoreFactory: Send + Sync {
+    /// Takes ownership of an environment. Whoever held it is fenced.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Full`, `Corrupt`.
+    fn open(&self, environment: &str) -> Result<(Box<dyn Store>, Opened), StoreError>;
+
+    /// Makes an environment known; it is opened on first use. `false`: it was known.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Full`.
+    fn create_environment(&self, environment: &str) -> Result<bool, StoreError>;
+
+    /// Whether an environment is known.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    fn has_environment(&self, environment: &str) -> Result<bool, StoreError>;
+
+    /// Stores when a closed environment has to be opened again by itself, in Unix milliseconds; `None`: never.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Full`.
+    fn set_next_due(&self, environment: &str, next_due: Option<i64>) -> Result<(), StoreError>;
+
+    /// Closed environments that have to be opened at or before `now`, in Unix milliseconds; at most `limit`.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    fn due_environments(&self, now: i64, limit: usize) -> Result<Vec<String>, StoreError>;
+}

@@ -1,0 +1,187 @@
+//! Everything that can happen to an environment, as data.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::id::{LeaseGeneration, MessageId};
+use crate::row::MessageContent;
+use crate::spec::QueueSpec;
+
+/// An input of the core. Each has its file under `apply/`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Make a queue.
+    CreateQueue(CreateQueue),
+    /// Forget a lease call that waits; its caller is gone.
+    CancelWait(WaiterId),
+    /// Remove a queue and all that is in it.
+    DeleteQueue(DeleteQueue),
+    /// Look at a queue.
+    GetQueue {
+        /// Its name.
+        queue: Box<str>,
+    },
+    /// Take messages to work on.
+    Lease(Lease),
+    /// Stop handing messages out.
+    PauseQueue {
+        /// Its name.
+        queue: Box<str>,
+    },
+    /// Remove every message that is not leased.
+    PurgeQueue {
+        /// Its name.
+        queue: Box<str>,
+    },
+    /// Hand messages out again.
+    ResumeQueue {
+        /// Its name.
+        queue: Box<str>,
+    },
+    /// Put messages into a queue.
+    Send(Send),
+    /// Whether the store has room; while it has none, sends are refused and all else goes on.
+    SetSpace {
+        /// It has none.
+        low: bool,
+    },
+    /// End or extend leases and send, all in one.
+    Settle(Settle),
+    /// Time has passed: work off what is due.
+    Tick,
+    /// Take grants back whose answer nobody got (design-holes B13).
+    Undo(Vec<LeaseRef>),
+}
+
+/// Names a waiting lease call; chosen by the engine, ascending, never reused while the environment is open.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct WaiterId(pub u64);
+
+/// See [`Command::CreateQueue`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CreateQueue {
+    /// Its name, unique in the environment: 1 to 63 of `a-z`, `0-9`, `-`, neither first nor last a `-`.
+    pub name: Box<str>,
+    /// Its policies.
+    pub spec: QueueSpec,
+    /// Labels, annotations and display name as JSON, opaque to the core; at most 16 KiB.
+    pub annotations: Box<str>,
+    /// Check everything and store nothing.
+    pub validate_only: bool,
+}
+
+/// See [`Command::DeleteQueue`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeleteQueue {
+    /// Its name.
+    pub name: Box<str>,
+    /// Only if its etag is this.
+    pub etag: Option<Box<str>>,
+    /// A missing queue is no error.
+    pub allow_missing: bool,
+    /// Also if another queue names it as its dead-letter queue.
+    pub force: bool,
+    /// Check everything and store nothing.
+    pub validate_only: bool,
+}
+
+/// See [`Command::Send`]. All messages are taken or none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Send {
+    /// Name of the queue.
+    pub queue: Box<str>,
+    /// What to send: 1 to 100.
+    pub messages: Vec<NewMessage>,
+    /// Makes the send repeatable: the same key again gets the first answer.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// A message to send.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewMessage {
+    /// What is sent.
+    pub content: Arc<MessageContent>,
+    /// How long it stays hidden; `None`: the queue's delay.
+    pub delay: Option<Duration>,
+    /// Higher is handed out first.
+    pub priority: i32,
+    /// Lives at most so long; `None`: the queue's retention alone counts.
+    pub time_to_live: Option<Duration>,
+}
+
+/// An idempotency key with the digest of what it stands for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Idempotency {
+    /// 1 to 255 bytes.
+    pub key: Box<str>,
+    /// Digest of the call; another digest under the same key is refused.
+    pub digest: u128,
+}
+
+/// See [`Command::Lease`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lease {
+    /// Name of the queue.
+    pub queue: Box<str>,
+    /// At most so many messages: 1 to 100.
+    pub max_messages: u32,
+    /// Wait until so many are there, as long as `wait` allows: 1 to `max_messages`.
+    pub min_messages: u32,
+    /// How long the leases last; `None`: the queue's timeout. 1 s to 12 h.
+    pub visibility_timeout: Option<Duration>,
+    /// How long to wait for a message: 0 to 20 s.
+    pub wait: Duration,
+    /// Names this call while it waits.
+    pub waiter: WaiterId,
+}
+
+/// A hold on a delivery, as its holder names it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LeaseRef {
+    /// The message.
+    pub message: MessageId,
+    /// The generation granted.
+    pub generation: LeaseGeneration,
+}
+
+/// See [`Command::Settle`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settle {
+    /// What to do with which leases: at most 100. A lease named twice is settled once, the second is stale.
+    pub settlements: Vec<Settlement>,
+    /// What to send in the same commit; each may name another queue.
+    pub sends: Vec<Send>,
+    /// What one stale lease means for the rest.
+    pub require: Require,
+}
+
+/// One lease's settlement.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settlement {
+    /// Name of the queue that the lease was taken from.
+    pub queue: Box<str>,
+    /// The lease.
+    pub lease: LeaseRef,
+    /// What to do.
+    pub action: SettleAction,
+}
+
+/// What is done with a lease.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SettleAction {
+    /// The work is done: the message leaves.
+    Ack,
+    /// The lease lasts so long from now: 1 s to 12 h, in all at most 12 h from its grant.
+    Extend(Duration),
+    /// The work failed: the message comes back after the delay, or the queue's backoff.
+    Nack(Option<Duration>),
+}
+
+/// What one stale lease means for a settle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Require {
+    /// Nothing is applied. A settle with sends always means this (design-holes A11).
+    All,
+    /// The others are applied; stale ones are listed.
+    Fresh,
+}

@@ -1,0 +1,176 @@
+//! Identifiers: newtypes for what is counted, and the text forms of what is named.
+//!
+//! Invariant: a [`Sequence`], [`QueueNumber`], [`LeaseGeneration`] or [`CommitSequence`] is never reused
+//! within one line of history of an environment.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::time::Timestamp;
+
+macro_rules! counter {
+    ($(#[$meta:meta])* $name:ident($inner:ty)) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+        pub struct $name(pub $inner);
+
+        impl $name {
+            /// The next higher value.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                Self(self.0 + 1)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+counter!(
+    /// A queue's number inside its environment; rows name their queue by it. Never reused, so a queue made
+    /// again under an old name never sees old rows.
+    QueueNumber(u32)
+);
+counter!(
+    /// A message's number inside its environment, in order of sending. Stays with the message when it moves.
+    /// At most 2^40 − 1, because a message id carries it in 40 bits.
+    Sequence(u64)
+);
+counter!(
+    /// Number of one hold on a delivery: strictly increasing per delivery, never reused, not even after a
+    /// restore (design-holes A2). Below 2^53, so that JSON numbers could carry it.
+    LeaseGeneration(u64)
+);
+counter!(
+    /// Number of a commit of one environment: each commit moves it from n − 1 to n.
+    CommitSequence(u64)
+);
+counter!(
+    /// Number of one opening of an environment: max(last + 1, whole seconds since 2020-01-01).
+    Incarnation(u64)
+);
+
+impl Incarnation {
+    /// The lowest lease generation that this incarnation may give: incarnation × 2^20.
+    #[must_use]
+    pub const fn generation_floor(self) -> LeaseGeneration {
+        LeaseGeneration(self.0 << 20)
+    }
+}
+
+const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+fn encode_base32(value: u128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut text = [0u8; 26];
+    for (index, slot) in text.iter_mut().enumerate() {
+        let shift = 5 * (25 - index);
+        let digit = usize::try_from((value >> shift) & 31).unwrap_or(0);
+        *slot = ALPHABET.get(digit).copied().unwrap_or(b'0');
+    }
+    out.write_str(std::str::from_utf8(&text).unwrap_or_default())
+}
+
+fn decode_base32(text: &str) -> Option<u128> {
+    if text.len() != 26 || !matches!(text.as_bytes().first(), Some(b'0'..=b'7')) {
+        return None;
+    }
+    text.bytes().try_fold(0u128, |value, byte| {
+        let digit = ALPHABET.iter().position(|&known| known == byte)?;
+        Some((value << 5) | digit as u128)
+    })
+}
+
+/// What a sender gets back and every delivery carries: `msg_` and 26 characters of Crockford base32.
+///
+/// Holds the send time (48 bits), the sequence (40 bits) and a nonce (40 bits): ids sort by send time, the
+/// row is found without an index, and a guessed or long gone id does not match the row's nonce.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct MessageId {
+    /// When the message was sent.
+    pub sent_at: Timestamp,
+    /// Its number in the environment.
+    pub sequence: Sequence,
+    /// Forty random bits.
+    pub nonce: u64,
+}
+
+impl MessageId {
+    /// Bits that hold the nonce, and likewise the sequence.
+    pub const PART_BITS: u32 = 40;
+    const PART_MASK: u128 = (1 << Self::PART_BITS) - 1;
+}
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = u128::from(self.sent_at.as_millis().unsigned_abs()) & ((1 << 48) - 1);
+        let sequence = u128::from(self.sequence.0) & Self::PART_MASK;
+        let nonce = u128::from(self.nonce) & Self::PART_MASK;
+        f.write_str("msg_")?;
+        encode_base32((time << 80) | (sequence << 40) | nonce, f)
+    }
+}
+
+/// The text is not a message id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotAMessageId;
+
+impl FromStr for MessageId {
+    type Err = NotAMessageId;
+
+    fn from_str(text: &str) -> Result<Self, NotAMessageId> {
+        let value = text.strip_prefix("msg_").and_then(decode_base32).ok_or(NotAMessageId)?;
+        let part = |shift: u32| u64::try_from((value >> shift) & Self::PART_MASK).unwrap_or(0);
+        let time = i64::try_from(value >> 80).map_err(|_| NotAMessageId)?;
+        Ok(Self { sent_at: Timestamp::from_millis(time), sequence: Sequence(part(40)), nonce: part(0) })
+    }
+}
+
+/// A queue's identity for ever: `que_` and 26 characters of Crockford base32. A queue deleted and made again
+/// under the same name has another one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Uid(pub u128);
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("que_")?;
+        encode_base32(self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_id_survives_its_text_form_and_sorts_by_send_time() {
+        let early = MessageId {
+            sent_at: Timestamp::from_millis(1_700_000_000_000),
+            sequence: Sequence(7),
+            nonce: 0xff_ffff_ffff,
+        };
+        let late =
+            MessageId { sent_at: Timestamp::from_millis(1_700_000_000_001), sequence: Sequence(6), nonce: 0 };
+        assert_eq!(early.to_string().parse(), Ok(early));
+        assert_eq!(early.to_string().len(), 30);
+        assert!(early.to_string() < late.to_string());
+    }
+
+    #[test]
+    fn what_is_not_a_message_id_is_refused() {
+        for text in [
+            "",
+            "msg_",
+            "msg_0",
+            "MSG_00000000000000000000000000",
+            "msg_8ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+            "msg_0000000000000000000000000I",
+            "msg_000000000000000000000000000",
+        ] {
+            assert_eq!(text.parse::<MessageId>(), Err(NotAMessageId), "{text}");
+        }
+    }
+}

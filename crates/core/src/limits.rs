@@ -1,0 +1,78 @@
+//! Every bound that the core enforces, by name; relations between them are checked when it is compiled.
+
+use std::time::Duration;
+
+/// Longest lease, and longest total hold of a lease that is extended.
+pub const LEASE_MAX: Duration = Duration::from_secs(12 * 3600);
+/// Shortest lease.
+pub const LEASE_MIN: Duration = Duration::from_secs(1);
+/// Most messages that one lease call grants.
+pub const LEASE_MESSAGES_MAX: u32 = 100;
+/// Longest wait of a lease call on an empty queue.
+pub const WAIT_MAX: Duration = Duration::from_secs(20);
+/// Default bound on leases held at once per queue.
+pub const LEASED_DEFAULT: u32 = 100_000;
+/// Highest bound on leases held at once per queue.
+pub const LEASED_MAX: u32 = 1_000_000;
+/// Most messages of one send.
+pub const SEND_MESSAGES_MAX: usize = 100;
+/// Most settlements of one settle.
+pub const SETTLEMENTS_MAX: usize = 100;
+/// Longest delay of a send or a nack.
+pub const DELAY_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Highest attempt limit.
+pub const ATTEMPTS_MAX: u32 = 100;
+/// Shortest retention.
+pub const RETENTION_MIN: Duration = Duration::from_secs(60);
+/// Retention of a queue that names none.
+pub const RETENTION_DEFAULT: Duration = Duration::from_secs(4 * 24 * 3600);
+/// Longest retention, also of finished messages.
+pub const RETENTION_MAX: Duration = Duration::from_secs(14 * 24 * 3600);
+/// Longest time for which an idempotency key is remembered.
+pub const IDEMPOTENCY_WINDOW_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Longest idempotency key, in bytes.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+/// Longest backoff.
+pub const BACKOFF_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Longest queue name, in bytes.
+pub const NAME_BYTES_MAX: usize = 63;
+/// Most bytes of a queue's annotations.
+pub const ANNOTATIONS_BYTES_MAX: usize = 16 * 1024;
+/// Most bytes of one message's content that live in its row; larger ones are a later capability.
+pub const CONTENT_BYTES_MAX: usize = 1024 * 1024;
+/// Longest chain of dead-letter queues that is followed when one is looked for a cycle.
+pub const DEAD_LETTER_CHAIN_MAX: usize = 16;
+
+const _: () = assert!(LEASE_MIN.as_millis() < LEASE_MAX.as_millis());
+const _: () = assert!(RETENTION_DEFAULT.as_millis() <= RETENTION_MAX.as_millis());
+const _: () = assert!(LEASED_DEFAULT <= LEASED_MAX);
+
+/// Bounds that a deployment may change; `Default` is what the documents state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CoreSettings {
+    /// Entries that a window holds at the front of an order. Range 1 to 1,000,000.
+    pub window_entries: usize,
+    /// Delivery rows that memory keeps beyond its windows, of leases granted lately.
+    pub cached_rows: usize,
+    /// Due rows worked off in one batch: ends of leases, ends of delays, expiries, sweeps.
+    pub due_per_batch: usize,
+    /// Live remembered sends; beyond it keyed sends are refused.
+    pub dedup_keys: u64,
+    /// Queues in the environment.
+    pub queues: usize,
+    /// Waiting lease calls in the environment.
+    pub waiters: usize,
+}
+
+impl Default for CoreSettings {
+    fn default() -> Self {
+        Self {
+            window_entries: 10_000,
+            cached_rows: 200_000,
+            due_per_batch: 1_000,
+            dedup_keys: 10_000_000,
+            queues: 20_000,
+            waiters: 20_000,
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What the core answers. Refusals are values; nothing in the core fails.
+
+use std::time::Duration;
+
+use crate::command::{LeaseRef, WaiterId};
+use crate::id::{LeaseGeneration, MessageId};
+use crate::row::{CountersRow, DeadLetter, QueueRow};
+use crate::time::Timestamp;
+
+/// The answer to a command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Nothing to report.
+    Done,
+    /// Messages granted, perhaps none.
+    Leased(Vec<Grant>),
+    /// The messages that a purge removed, leased ones not among them.
+    Purged(u64),
+    /// A queue as it is now, or would be.
+    Queue(Box<QueueView>),
+    /// The queue is gone; `false`: it was not there.
+    QueueDeleted(bool),
+    /// Refused; nothing was changed.
+    Rejected(Rejection),
+    /// Sent, in request order.
+    Sent(Sent),
+    /// Settled, but for the stale leases listed in request order.
+    Settled {
+        /// Leases that were not held any more; nothing was done about them.
+        stale: Vec<LeaseRef>,
+        /// Answers to the sends, in order.
+        sent: Vec<Sent>,
+    },
+    /// So many of the grants were taken back.
+    Undone(u64),
+    /// The lease call waits; its answer comes as [`crate::Effect::Granted`].
+    Waiting,
+}
+
+/// The answer to a send.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sent {
+    /// One id a message.
+    pub ids: Vec<MessageId>,
+    /// The same key was sent before: these are the first answer's ids, and nothing was sent now.
+    pub repeated: bool,
+}
+
+/// A message handed out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Grant {
+    /// The message.
+    pub message: MessageId,
+    /// The hold on it.
+    pub generation: LeaseGeneration,
+    /// How often it was handed out, this time included.
+    pub delivery_count: u32,
+    /// The hold ends then.
+    pub lease_until: Timestamp,
+    /// When it was sent.
+    pub sent_at: Timestamp,
+    /// Set if it came here as a dead letter.
+    pub dead_letter: Option<Box<DeadLetter>>,
+}
+
+impl Grant {
+    /// The hold, as its holder names it.
+    #[must_use]
+    pub fn lease(&self) -> LeaseRef {
+        LeaseRef { message: self.message, generation: self.generation }
+    }
+}
+
+/// A queue with its exact counts and why it delivers nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueView {
+    /// The queue.
+    pub queue: QueueRow,
+    /// Its counts.
+    pub counters: CountersRow,
+    /// Lease calls that wait.
+    pub waiting: u64,
+    /// Why nothing is being handed out.
+    pub why: Why,
+}
+
+impl QueueView {
+    /// Changes with every change of the queue.
+    #[must_use]
+    pub fn etag(&self) -> String {
+        etag(&self.queue)
+    }
+}
+
+/// The etag of a queue: the low half of its uid and its revision.
+#[must_use]
+pub fn etag(queue: &QueueRow) -> String {
+    format!("{:016x}-{}", queue.uid.0 & u128::from(u64::MAX), queue.revision)
+}
+
+/// Why nothing is being handed out, the first that applies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// An operator stopped it.
+    Paused {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// As many are leased as the queue allows at once.
+    ConcurrencyFull {
+        /// The limit.
+        limit: u32,
+        /// When the first of those leases ends, if that is known.
+        until: Option<Timestamp>,
+    },
+    /// As many are leased as memory is given for.
+    LeasedLimit {
+        /// The limit.
+        limit: u32,
+    },
+    /// Messages are ready and nobody asks for them.
+    NoConsumer {
+        /// When somebody last did; `None`: never.
+        since: Option<Timestamp>,
+    },
+    /// Messages are ready and are being handed out.
+    Delivering,
+    /// All that is left waits for its time.
+    AllDelayed {
+        /// When the first is visible, if that is known.
+        until: Option<Timestamp>,
+    },
+    /// All that is left is being worked on.
+    AllLeased {
+        /// When the first of those leases ends, if that is known.
+        until: Option<Timestamp>,
+    },
+    /// All that is left is out of attempts.
+    AllDead,
+    /// There is nothing.
+    Empty,
+}
+
+/// A refusal: nothing was changed. Where several apply, the order of the variants is not the order of the
+/// checks; each command's file documents its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Rejection {
+    /// The dead-letter queue is missing, is the queue itself, or leads in a circle.
+    DeadLetterQueueInvalid {
+        /// Its name.
+        name: Box<str>,
+        /// What is wrong with it.
+        problem: DeadLetterProblem,
+    },
+    /// Too many remembered sends.
+    DedupLimit {
+        /// The limit.
+        limit: u64,
+    },
+    /// The queue was changed since.
+    EtagMismatch {
+        /// The etag it has.
+        current: String,
+    },
+    /// The key stands for another send.
+    IdempotencyKeyReused {
+        /// The key.
+        key: Box<str>,
+    },
+    /// A value is outside its range.
+    OutOfRange {
+        /// The field, in its JSON name.
+        field: &'static str,
+        /// What was given.
+        value: String,
+        /// The range.
+        limit: String,
+    },
+    /// The queue is named as a dead-letter queue by another.
+    QueueInUse {
+        /// The other.
+        by: Box<str>,
+    },
+    /// The name is taken.
+    QueueAlreadyExists {
+        /// The name.
+        name: Box<str>,
+    },
+    /// Too many queues.
+    QueueLimit {
+        /// The limit.
+        limit: usize,
+    },
+    /// There is no such queue.
+    QueueNotFound {
+        /// The name.
+        name: Box<str>,
+    },
+    /// Leases are no longer held, and the settle is all or nothing.
+    LeaseStale {
+        /// Which.
+        stale: Vec<LeaseRef>,
+    },
+    /// The store has no room.
+    StorageFull,
+    /// Too many lease calls wait.
+    WaiterLimit {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// What is wrong with a dead-letter queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeadLetterProblem {
+    /// There is no such queue.
+    Missing,
+    /// It is the queue itself.
+    Itself,
+    /// Its own dead letters come back, or the chain is longer than is followed.
+    Circle,
+}
+
+/// What the engine must do after a batch, once it is durable; all of it can be lost and is then derived anew.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// A waiting lease call has its answer.
+    Granted {
+        /// The call.
+        waiter: WaiterId,
+        /// What it got, perhaps nothing.
+        grants: Vec<Grant>,
+    },
+}
+
+impl Rejection {
+    /// Shorthand for a duration or count outside its range.
+    #[must_use]
+    pub fn out_of_range(field: &'static str, value: impl ToString, limit: impl ToString) -> Self {
+        Self::OutOfRange { field, value: value.to_string(), limit: limit.to_string() }
+    }
+}
+
+/// A duration as the wire shows it: seconds with as many decimals as it needs.
+#[must_use]
+pub fn show_duration(duration: Duration) -> String {
+    format!("{}s", duration.as_secs_f64())
+}

@@ -1,0 +1,289 @@
+//! Everything that is persisted, as typed rows. The stores turn them into bytes and know nothing of the rules.
+//!
+//! A message is two rows under one sequence: [`MessageRow`], immutable, and [`DeliveryRow`], which every
+//! state change rewrites and which is therefore small.
+
+use std::sync::Arc;
+
+use crate::id::{Incarnation, LeaseGeneration, MessageId, QueueNumber, Sequence, Uid};
+use crate::spec::QueueSpec;
+use crate::time::Timestamp;
+
+/// The one row of an environment; rewritten by each commit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EnvironmentRow {
+    /// The opening that wrote this row.
+    pub incarnation: Incarnation,
+    /// Stamp of the last commit: time never runs backwards from here.
+    pub stamp: Timestamp,
+    /// The next message's sequence.
+    pub next_sequence: Sequence,
+    /// The next queue's number.
+    pub next_queue: QueueNumber,
+    /// Live rows of [`DedupRow`].
+    pub dedup_count: u64,
+}
+
+/// A queue: what it is called and what it promises.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueRow {
+    /// Its number; rows refer to it by this.
+    pub number: QueueNumber,
+    /// Its id within the environment.
+    pub name: Box<str>,
+    /// Its identity for ever.
+    pub uid: Uid,
+    /// Rises with each change of the spec, from 1.
+    pub generation: u64,
+    /// Rises with each change of anything in this row; the etag is made of it.
+    pub revision: u64,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// Labels, annotations and display name as JSON, opaque to the core.
+    pub annotations: Box<str>,
+    /// Its policies.
+    pub spec: QueueSpec,
+    /// Since when nothing is handed out by order of an operator.
+    pub paused_at: Option<Timestamp>,
+    /// Rows that entered at or before this and are not leased are gone, whether or not they are removed yet.
+    pub purged_through: Sequence,
+    /// The queue is deleted: it has no name any more and its rows are being removed in steps.
+    pub deleted: bool,
+    /// Rows that are gone may still be stored: the sweeper has work.
+    pub sweep_owed: bool,
+}
+
+/// Exact counts of one queue, rewritten by each commit that changes them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CountersRow {
+    /// The queue.
+    pub queue: QueueNumber,
+    /// Deliveries in state ready.
+    pub ready: u64,
+    /// Deliveries in state delayed.
+    pub delayed: u64,
+    /// Deliveries in state leased.
+    pub leased: u64,
+    /// Deliveries in the queue's own dead-letter set.
+    pub dead: u64,
+    /// Stored deliveries in state completed.
+    pub completed: u64,
+    /// Stored deliveries in state cancelled.
+    pub cancelled: u64,
+    /// Ever sent or moved in.
+    pub total_sent: u64,
+    /// Leases ever granted.
+    pub total_delivered: u64,
+    /// Of those, taken back because nobody got the answer (design-holes B13).
+    pub total_undone: u64,
+    /// Ever acked.
+    pub total_acked: u64,
+    /// Ever put out of attempts: dead-lettered, moved or dropped.
+    pub total_dead: u64,
+    /// Ever removed because their time was over.
+    pub total_expired: u64,
+    /// When a consumer last asked, as of the last commit that wrote this row.
+    pub consumer_seen_at: Timestamp,
+}
+
+/// How `data` is to be shown; the bytes are kept as they came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DataKind {
+    /// There is no data.
+    None,
+    /// JSON text.
+    Json,
+    /// Unicode text.
+    Text,
+    /// Any bytes.
+    Binary,
+}
+
+/// What was sent. Opaque to the core.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MessageContent {
+    /// The attributes, as a flat JSON object.
+    pub attributes: Box<str>,
+    /// How the data is to be shown.
+    pub data_kind: DataKind,
+    /// The data, exactly as sent.
+    pub data: Box<[u8]>,
+}
+
+impl MessageContent {
+    /// Bytes that count against limits and caches.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        self.attributes.len() + self.data.len()
+    }
+}
+
+/// The immutable part of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MessageRow {
+    /// Key.
+    pub sequence: Sequence,
+    /// What was sent.
+    pub content: Arc<MessageContent>,
+}
+
+/// States of a delivery: `delayed → ready → leased → completed | dead | cancelled`, back from leased to ready
+/// or delayed, and from dead to ready.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DeliveryState {
+    /// Waits for its visible time.
+    Delayed,
+    /// Could be handed out.
+    Ready,
+    /// Held by a consumer until its lease ends.
+    Leased,
+    /// Finished; kept for the queue's finished retention.
+    Completed,
+    /// Out of attempts; in the queue's dead-letter set.
+    Dead,
+    /// Ended before it was done.
+    Cancelled,
+}
+
+/// Why and whence a message was put out of attempts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeadLetter {
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: DeadReason,
+    /// The queue in which it happened.
+    pub queue: Box<str>,
+}
+
+/// Why a message was put out of attempts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeadReason {
+    /// The queue's attempt limit was reached.
+    AttemptsSpent,
+    /// Its lease ran out too often in a row.
+    LeasesLost,
+}
+
+/// A queue's progress with one message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeliveryRow {
+    /// Key; the message's sequence.
+    pub sequence: Sequence,
+    /// The queue it is in.
+    pub queue: QueueNumber,
+    /// Its nonce; with `sent_at` and `sequence` the message id.
+    pub nonce: u64,
+    /// When the message was sent.
+    pub sent_at: Timestamp,
+    /// Sequence drawn when it entered this queue: its own, or a later one if it was moved here.
+    pub entered: Sequence,
+    /// Its state; never derived from a comparison with the time.
+    pub state: DeliveryState,
+    /// Higher is handed out first.
+    pub priority: i32,
+    /// Delivered before; sorts behind fresh ones where the queue says so.
+    pub retried: bool,
+    /// The time in the ready order, kept while leased so that an undone lease finds its old place.
+    pub order_at: Timestamp,
+    /// Delayed: visible then. Leased: the lease ends then. Dead, completed, cancelled: since then.
+    /// Ready: not used, equal to `order_at`.
+    pub due_at: Timestamp,
+    /// When its present or last lease began; bounds the hold of a lease that is extended.
+    pub leased_at: Timestamp,
+    /// Removed from then on, unless leased.
+    pub expires_at: Timestamp,
+    /// Generation of the present or last lease.
+    pub lease_generation: LeaseGeneration,
+    /// Leases granted.
+    pub delivery_count: u32,
+    /// Attempts spent.
+    pub failure_count: u32,
+    /// Leases that ran out in a row.
+    pub lost_lease_count: u32,
+    /// Set once it was put out of attempts, here or in the queue it came from.
+    pub dead_letter: Option<Box<DeadLetter>>,
+}
+
+/// Sort key of the ready order: priority descending, class, order time, sequence.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ReadyKey {
+    /// Minus the priority, so that ascending order hands out the highest first.
+    pub priority_descending: i64,
+    /// Fresh before retried, where the queue wants it.
+    pub retried: bool,
+    /// The time in the order.
+    pub order_at: Timestamp,
+    /// Last tie-break.
+    pub sequence: Sequence,
+}
+
+/// Sort key of the orders by due time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DueKey {
+    /// The row's `due_at`, or `expires_at` in the expiry order.
+    pub due_at: Timestamp,
+    /// Tie-break.
+    pub sequence: Sequence,
+}
+
+impl DeliveryRow {
+    /// The id that the sender got.
+    #[must_use]
+    pub fn message_id(&self) -> MessageId {
+        MessageId { sent_at: self.sent_at, sequence: self.sequence, nonce: self.nonce }
+    }
+
+    /// Its place in the ready order. `retried` is only ever set where the queue is `fresh_first`.
+    #[must_use]
+    pub fn ready_key(&self) -> ReadyKey {
+        ReadyKey {
+            priority_descending: -i64::from(self.priority),
+            retried: self.retried,
+            order_at: self.order_at,
+            sequence: self.sequence,
+        }
+    }
+
+    /// Its place in the due order of its state.
+    #[must_use]
+    pub fn due_key(&self) -> DueKey {
+        DueKey { due_at: self.due_at, sequence: self.sequence }
+    }
+
+    /// Its place in the expiry order.
+    #[must_use]
+    pub fn expiry_key(&self) -> DueKey {
+        DueKey { due_at: self.expires_at, sequence: self.sequence }
+    }
+}
+
+/// Key of a [`DedupRow`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DedupKey {
+    /// The queue whose sends it deduplicates.
+    pub queue: QueueNumber,
+    /// The idempotency key, whole: 1 to 255 bytes.
+    pub key: Box<str>,
+}
+
+/// A remembered send: the same key again gets the first answer until the row expires.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DedupRow {
+    /// Key.
+    pub key: DedupKey,
+    /// Digest of what was sent; another one under the same key is an error.
+    pub digest: u128,
+    /// When the first send was applied.
+    pub sent_at: Timestamp,
+    /// Sequence of its first message; the others follow.
+    pub first_sequence: Sequence,
+    /// How many messages it sent.
+    pub count: u32,
+    /// Seed of its messages' nonces.
+    pub nonce_seed: u64,
+    /// Forgotten from then on.
+    pub expires_at: Timestamp,
+}

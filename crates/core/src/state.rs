@@ -1,0 +1,3 @@
+//! State.
+/// Core.
+pub struct Core;

@@ -1,0 +1,5 @@
+//! Memory.
+/// Disk.
+pub struct MemoryDisk;
+/// Store.
+pub struct MemoryStore;
