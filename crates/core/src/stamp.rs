@@ -22,6 +22,6 @@ pub fn mix(value: u64) -> u64 {
 
 /// The forty random bits of a message id, given the seed of its send and its sequence.
 #[must_use]
-pub fn nonce(seed: u64, sequence: u64) -> u64 {
+pub(crate) fn nonce(seed: u64, sequence: u64) -> u64 {
     mix(seed ^ mix(sequence)) >> 24
 }
