@@ -12,6 +12,10 @@
 //! - **In order.** Commit n follows n − 1; any other number answers `Fenced` (design-holes A4).
 //! - **Reads see whole commits.** An answer's `snapshot` names the last commit that it saw: all of it and nothing later.
 //!   A reader sees every commit that was finished before the read began.
+//! - **Changes fit the rows.** An inserted delivery is new, an updated or removed one is there; anything else answers
+//!   `Corrupt` and nothing happened. Queues, counters and remembered sends are written over what is there, and removing
+//!   one that is not there does nothing.
+//! - **Bytes come back as they came**, names and keys included, whatever they hold.
 
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
@@ -26,7 +30,7 @@ use millpond_core::row::{CountersRow, EnvironmentRow, MessageContent, QueueRow};
 use millpond_core::{ChangeSet, Page, RowKey, Rows, Scan};
 
 pub use error::{StoreError, StoreErrorKind};
-pub use memory::{MemoryDisk, MemoryStore};
+pub use memory::{MemoryDisk, MemoryDump, MemoryStore};
 
 /// What an owner finds when it opens an environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,7 +90,8 @@ pub trait Store: Send {
     /// As [`Store::commit`]; the outcome stays unknown.
     fn resolve(&mut self, commit: CommitSequence) -> Result<Resolution, StoreError>;
 
-    /// A reader, which may be used from another thread while commits go on.
+    /// A reader, which may be used from another thread while commits go on. It may outlive the store; what it reads
+    /// then is whatever is committed.
     ///
     /// # Errors
     /// `Unavailable`, `Corrupt`, `Closed`.
@@ -107,7 +112,7 @@ pub trait Store: Send {
 
 /// Reads of one environment. No read holds a snapshot for longer than the call.
 pub trait StoreReader: Send {
-    /// Reads deliveries and remembered sends by key, all from one snapshot.
+    /// Reads deliveries and remembered sends by key, all from one snapshot, each kind in the order asked for.
     ///
     /// # Errors
     /// `Unavailable`, `Corrupt`, `Closed`.
@@ -119,7 +124,7 @@ pub trait StoreReader: Send {
     /// `Unavailable`, `Corrupt`, `Closed`.
     fn contents(&mut self, messages: &[Sequence]) -> Result<Vec<Option<Arc<MessageContent>>>, StoreError>;
 
-    /// Reads one page of an ordered scan.
+    /// Reads one page of an ordered scan. `end` is exact: it is set if and only if nothing lies behind the page.
     ///
     /// # Errors
     /// `Unavailable`, `Corrupt`, `Closed`.
@@ -128,7 +133,11 @@ pub trait StoreReader: Send {
 
 /// Environments of one place: opens them, and remembers what a closed one waits for.
 pub trait StoreFactory: Send + Sync {
-    /// Takes ownership of an environment. Whoever held it is fenced.
+    /// Takes ownership of an environment. Whoever held it is fenced. One that is not known becomes known: who must
+    /// not create it asks [`StoreFactory::has_environment`] first.
+    ///
+    /// From now until the next [`StoreFactory::set_next_due`] its next due time is the smallest there is, so that what
+    /// an owner that died was waiting for is opened again at once.
     ///
     /// # Errors
     /// `Unavailable`, `Full`, `Corrupt`.
@@ -147,12 +156,14 @@ pub trait StoreFactory: Send + Sync {
     fn has_environment(&self, environment: &str) -> Result<bool, StoreError>;
 
     /// Stores when a closed environment has to be opened again by itself, in Unix milliseconds; `None`: never.
+    /// Called by its owner, last, before or after it closes.
     ///
     /// # Errors
-    /// `Unavailable`, `Full`.
+    /// `Unavailable` (also if it is not known), `Full`.
     fn set_next_due(&self, environment: &str, next_due: Option<i64>) -> Result<(), StoreError>;
 
-    /// Closed environments that have to be opened at or before `now`, in Unix milliseconds; at most `limit`.
+    /// Environments that have no open store of this factory and have to be opened at or before `now`, in Unix
+    /// milliseconds; at most `limit`, those due first in front.
     ///
     /// # Errors
     /// `Unavailable`.

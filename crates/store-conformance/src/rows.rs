@@ -1,0 +1,263 @@
+//! Rows to test with, and an [`Owner`] that numbers commits.
+
+use std::sync::Arc;
+
+use millpond_core::id::{CommitSequence, Incarnation, LeaseGeneration, QueueNumber, Sequence, Uid};
+use millpond_core::row::{
+    CountersRow, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
+    EnvironmentRow, MessageContent, MessageRow, QueueRow,
+};
+use millpond_core::spec::QueueSpec;
+use millpond_core::time::Timestamp;
+use millpond_core::{ChangeSet, DeliveryChange, Page, RowKey, Scan};
+use millpond_store::{Opened, Store, StoreError, StoreErrorKind, StoreFactory, StoreReader};
+
+/// The environment that most rules use.
+pub const ENVIRONMENT: &str = "orgs/o/projects/p/envs/e";
+
+/// Milliseconds as a time.
+#[must_use]
+pub const fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+/// A ready delivery in queue 1, all of whose times are its sequence.
+#[must_use]
+pub fn delivery(sequence: u64) -> DeliveryRow {
+    let time = at(i64::try_from(sequence).expect("sequences are below 2^40"));
+    DeliveryRow {
+        sequence: Sequence(sequence),
+        queue: QueueNumber(1),
+        nonce: sequence.wrapping_mul(0x9e37_79b9) & 0xff_ffff_ffff,
+        sent_at: time,
+        entered: Sequence(sequence),
+        state: DeliveryState::Ready,
+        priority: 0,
+        retried: false,
+        order_at: time,
+        due_at: time,
+        leased_at: Timestamp::ZERO,
+        expires_at: time,
+        lease_generation: LeaseGeneration(0),
+        delivery_count: 0,
+        failure_count: 0,
+        lost_lease_count: 0,
+        dead_letter: None,
+    }
+}
+
+/// A delivery no field of which has its default.
+#[must_use]
+pub fn odd_delivery(sequence: u64) -> DeliveryRow {
+    let dead_letter =
+        DeadLetter { at: at(-5), reason: DeadReason::LeasesLost, queue: "a'b\"c\u{0}\u{fffd}ü".into() };
+    DeliveryRow {
+        queue: QueueNumber(u32::MAX),
+        nonce: 0xff_ffff_ffff,
+        sent_at: at(i64::MIN),
+        entered: Sequence((1 << 40) - 1),
+        state: DeliveryState::Dead,
+        priority: i32::MIN,
+        retried: true,
+        order_at: at(i64::MAX),
+        due_at: at(-1),
+        leased_at: at(i64::MIN + 1),
+        expires_at: Timestamp::NEVER,
+        lease_generation: LeaseGeneration((1 << 53) - 1),
+        delivery_count: u32::MAX,
+        failure_count: u32::MAX - 1,
+        lost_lease_count: u32::MAX - 2,
+        dead_letter: Some(Box::new(dead_letter)),
+        ..delivery(sequence)
+    }
+}
+
+/// A message with a little JSON in it.
+#[must_use]
+pub fn message(sequence: u64) -> MessageRow {
+    let content = MessageContent {
+        attributes: r#"{"type":"t"}"#.into(),
+        data_kind: DataKind::Json,
+        data: format!("{{\"n\":{sequence}}}").into_bytes().into(),
+    };
+    MessageRow { sequence: Sequence(sequence), content: Arc::new(content) }
+}
+
+/// A queue with default policies.
+#[must_use]
+pub fn queue(number: u32) -> QueueRow {
+    QueueRow {
+        number: QueueNumber(number),
+        name: format!("queue-{number}").into(),
+        uid: Uid(u128::MAX - u128::from(number)),
+        generation: 1,
+        revision: 1,
+        created_at: at(1),
+        updated_at: at(2),
+        annotations: "{}".into(),
+        spec: QueueSpec::default(),
+        paused_at: None,
+        purged_through: Sequence(0),
+        deleted: false,
+        sweep_owed: false,
+    }
+}
+
+/// Counters with a value of its own in each field.
+#[must_use]
+pub fn counters(queue: u32, base: u64) -> CountersRow {
+    CountersRow {
+        queue: QueueNumber(queue),
+        ready: base,
+        delayed: base + 1,
+        leased: base + 2,
+        dead: base + 3,
+        completed: base + 4,
+        cancelled: base + 5,
+        total_sent: base + 6,
+        total_delivered: base + 7,
+        total_undone: base + 8,
+        total_acked: base + 9,
+        total_dead: base + 10,
+        total_expired: base + 11,
+        consumer_seen_at: at(i64::try_from(base + 12).expect("test counters are small")),
+    }
+}
+
+/// A remembered send.
+#[must_use]
+pub fn dedup(queue: u32, key: &str, expires_at: i64) -> DedupRow {
+    DedupRow {
+        key: DedupKey { queue: QueueNumber(queue), key: key.into() },
+        digest: u128::MAX - 7,
+        sent_at: at(3),
+        first_sequence: Sequence(9),
+        count: u32::MAX,
+        nonce_seed: u64::MAX - 1,
+        expires_at: at(expires_at),
+    }
+}
+
+/// An environment's row as commit `n` would leave it.
+#[must_use]
+pub fn environment(n: u64) -> EnvironmentRow {
+    EnvironmentRow {
+        incarnation: Incarnation(n + 1),
+        stamp: at(i64::try_from(n).unwrap_or(i64::MAX)),
+        next_sequence: Sequence(n + 2),
+        next_queue: QueueNumber(u32::try_from(n % 1_000).unwrap_or(0)),
+        dedup_count: n + 3,
+    }
+}
+
+/// An open environment, its reader, and the number of its last commit.
+pub struct Owner {
+    /// The right to write.
+    pub store: Box<dyn Store>,
+    /// Reads it.
+    pub reader: Box<dyn StoreReader>,
+    /// What was found at open.
+    pub opened: Opened,
+    /// The last commit that worked.
+    pub commit: u64,
+}
+
+impl Owner {
+    /// Opens the environment that most rules use.
+    #[must_use]
+    pub fn open(factory: &dyn StoreFactory) -> Self {
+        Self::open_named(factory, ENVIRONMENT)
+    }
+
+    /// Opens an environment.
+    #[must_use]
+    pub fn open_named(factory: &dyn StoreFactory, name: &str) -> Self {
+        let (mut store, opened) = factory.open(name).expect("the environment opens");
+        let reader = store.reader().expect("an open store gives readers");
+        let commit = opened.commit.0;
+        Self { store, reader, opened, commit }
+    }
+
+    /// Commits under the next number what `fill` puts into the set.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn try_commit(&mut self, fill: impl FnOnce(&mut ChangeSet)) -> Result<(), StoreError> {
+        let number = self.commit + 1;
+        let mut changes = ChangeSet {
+            commit: CommitSequence(number),
+            environment: environment(number),
+            ..ChangeSet::default()
+        };
+        fill(&mut changes);
+        self.store.commit(&changes)?;
+        self.commit = changes.commit.0;
+        Ok(())
+    }
+
+    /// As [`Owner::try_commit`], which must work.
+    pub fn commit(&mut self, fill: impl FnOnce(&mut ChangeSet)) {
+        self.try_commit(fill).expect("the commit works");
+    }
+
+    /// Commits deliveries with messages of their own.
+    pub fn send(&mut self, rows: impl IntoIterator<Item = DeliveryRow>) {
+        self.commit(|changes| rows.into_iter().for_each(|row| insert(changes, row)));
+    }
+
+    /// Commits removals.
+    pub fn remove(&mut self, sequences: impl IntoIterator<Item = u64>) {
+        let removals = sequences.into_iter().map(|sequence| DeliveryChange::Remove(Sequence(sequence)));
+        self.commit(|changes| changes.deliveries.extend(removals));
+    }
+
+    /// One delivery as it is stored.
+    pub fn delivery(&mut self, sequence: u64) -> Option<DeliveryRow> {
+        let rows = self.reader.read(&[RowKey::Delivery(Sequence(sequence))]).expect("reads work");
+        assert_eq!(rows.deliveries.len(), 1, "one answer for one key");
+        rows.deliveries.into_iter().next().and_then(|(_, row)| row)
+    }
+
+    /// One remembered send as it is stored.
+    pub fn dedup(&mut self, key: &DedupKey) -> Option<DedupRow> {
+        let rows = self.reader.read(&[RowKey::Dedup(key.clone())]).expect("reads work");
+        assert_eq!(rows.dedup.len(), 1, "one answer for one key");
+        rows.dedup.into_iter().next().and_then(|(_, row)| row)
+    }
+
+    /// Content of one message.
+    pub fn content(&mut self, sequence: u64) -> Option<Arc<MessageContent>> {
+        let contents = self.reader.contents(&[Sequence(sequence)]).expect("reads work");
+        assert_eq!(contents.len(), 1, "one answer for one message");
+        contents.into_iter().next().flatten()
+    }
+
+    /// One page.
+    pub fn scan(&mut self, scan: &Scan) -> Page {
+        self.reader.scan(scan).expect("scans work")
+    }
+
+    /// Closes in good order.
+    pub fn close(self) {
+        drop(self.reader);
+        self.store.close().expect("the store closes");
+    }
+}
+
+/// Puts a new delivery with a message into a set.
+pub fn insert(changes: &mut ChangeSet, row: DeliveryRow) {
+    changes.messages.push(message(row.sequence.0));
+    changes.deliveries.push(DeliveryChange::Insert(row));
+}
+
+/// Asserts the kind of an error.
+///
+/// # Panics
+/// When there is none, or another one.
+#[track_caller]
+pub fn assert_fails<T>(result: Result<T, StoreError>, kind: StoreErrorKind) {
+    match result {
+        Ok(_) => panic!("expected an error of kind {kind:?}"),
+        Err(error) => assert_eq!(error.kind, kind, "{error}: {:?}", error.source),
+    }
+}

@@ -1,0 +1,83 @@
+//! The rules, in the order in which they are exercised: from what everything needs to what builds on it.
+
+mod catalogue;
+mod commits;
+mod contents;
+mod fencing;
+mod likeness;
+mod recovery;
+mod scans;
+mod specs;
+
+use crate::Place;
+
+/// One rule of the contract.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// What it demands, as a sentence.
+    pub name: &'static str,
+    /// Checks a backend over a new place; panics when it breaks the rule.
+    pub check: fn(&mut dyn Place),
+}
+
+macro_rules! rules {
+    ($($module:ident: $($rule:ident),+;)+) => {
+        /// Every rule.
+        pub const RULES: &[Rule] = &[$($(Rule { name: stringify!($rule), check: $module::$rule }),+),+];
+    };
+}
+
+rules! {
+    commits:
+        an_empty_environment_holds_nothing,
+        a_delivery_is_inserted_updated_and_removed,
+        every_field_of_a_delivery_comes_back,
+        queues_and_counters_come_back,
+        removing_a_queue_removes_its_counters,
+        a_remembered_send_is_written_over_and_forgotten,
+        keys_of_remembered_sends_are_compared_by_bytes,
+        a_commit_that_does_not_fit_changes_nothing,
+        a_commit_of_thousands_of_rows_is_whole,
+        answers_come_in_the_order_asked_for,
+        readers_see_whole_commits_while_others_are_made;
+    contents:
+        contents_come_back_byte_for_byte,
+        contents_leave_with_their_delivery;
+    scans:
+        ready_order_is_priority_then_class_then_time_then_sequence,
+        ready_order_holds_at_the_extremes,
+        due_order_is_kept_for_each_queue_and_state,
+        due_and_expiry_orders_hold_at_the_extremes,
+        expiry_order_spans_queues_and_states,
+        remembered_sends_are_scanned_up_to_a_time,
+        pages_behind_a_key_join_without_gap_or_repeat,
+        pages_are_right_with_removals_in_front,
+        the_end_is_exact,
+        a_row_is_in_the_order_of_its_present_state_only;
+    fencing:
+        a_second_open_fences_the_first,
+        a_wrong_commit_number_is_fenced,
+        snapshots_name_the_last_commit,
+        a_commit_that_happened_resolves_as_happened,
+        a_commit_that_did_not_happen_is_lost_for_ever,
+        a_deposed_owner_resolves_nothing;
+    recovery:
+        reopening_finds_everything,
+        dropping_a_store_loses_nothing,
+        a_first_open_is_new_and_a_second_a_restart,
+        an_older_copy_is_a_restore,
+        a_copy_put_back_at_once_still_works,
+        a_restored_environment_restarts_afterwards;
+    catalogue:
+        environments_do_not_see_each_other,
+        an_environment_is_made_known_once,
+        names_are_only_names,
+        due_environments_come_in_order_and_only_closed_ones,
+        an_environment_whose_owner_died_is_due_at_once,
+        next_due_survives_a_restart;
+    specs:
+        every_field_of_a_queue_comes_back,
+        any_policy_comes_back;
+    likeness:
+        random_commits_read_as_from_memory;
+}

@@ -1,0 +1,156 @@
+//! Random commits, read back beside the memory store: whatever the rules above forgot to name.
+
+use std::collections::BTreeMap;
+
+use millpond_core::id::{LeaseGeneration, QueueNumber, Sequence};
+use millpond_core::row::{DeliveryRow, DeliveryState, DueKey, ReadyKey};
+use millpond_core::{ChangeSet, DeliveryChange, RowKey, Scan};
+use millpond_store::MemoryDisk;
+
+use crate::Place;
+use crate::rows::{Owner, at, counters, dedup, delivery, insert, queue};
+
+const STATES: [DeliveryState; 6] = [
+    DeliveryState::Delayed,
+    DeliveryState::Ready,
+    DeliveryState::Leased,
+    DeliveryState::Completed,
+    DeliveryState::Dead,
+    DeliveryState::Cancelled,
+];
+
+/// Steele, Lea and Flood's generator, so that every run makes the same commits.
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound
+    }
+
+    fn small(&mut self) -> i64 {
+        i64::try_from(self.below(7)).unwrap_or(0) - 3
+    }
+
+    fn row(&mut self, sequence: u64) -> DeliveryRow {
+        DeliveryRow {
+            queue: QueueNumber(u32::try_from(1 + self.below(2)).unwrap_or(1)),
+            state: STATES[usize::try_from(self.below(6)).unwrap_or(0)],
+            priority: i32::try_from(self.small()).unwrap_or(0),
+            retried: self.below(2) == 0,
+            order_at: at(self.small()),
+            due_at: at(self.small()),
+            expires_at: at(self.small()),
+            lease_generation: LeaseGeneration(self.below(1 << 53)),
+            ..delivery(sequence)
+        }
+    }
+
+    fn scan(&mut self) -> Scan {
+        let queue = QueueNumber(u32::try_from(1 + self.below(2)).unwrap_or(1));
+        let limit = usize::try_from(self.below(40)).unwrap_or(1);
+        let behind = self.below(3) > 0;
+        let sequence = Sequence(self.below(300));
+        let due = DueKey { due_at: at(self.small()), sequence };
+        let ready = ReadyKey {
+            priority_descending: self.small(),
+            retried: self.below(2) == 0,
+            order_at: at(self.small()),
+            sequence,
+        };
+        match self.below(4) {
+            0 => Scan::Ready { queue, after: behind.then_some(ready), limit },
+            1 => {
+                let state = STATES[usize::try_from(self.below(6)).unwrap_or(0)];
+                let state = if state == DeliveryState::Ready { DeliveryState::Dead } else { state };
+                Scan::Due { queue, state, after: behind.then_some(due), limit }
+            }
+            2 => Scan::Expiry { after: behind.then_some(due), limit },
+            _ => Scan::DedupExpiry { until: at(self.small()), limit },
+        }
+    }
+}
+
+/// Rows that exist, so that changes fit.
+#[derive(Default)]
+struct Model {
+    live: BTreeMap<u64, ()>,
+    next: u64,
+}
+
+impl Model {
+    fn changes(&mut self, random: &mut SplitMix, changes: &mut ChangeSet) {
+        let touched: Vec<u64> = self.live.keys().copied().filter(|_| random.below(4) == 0).collect();
+        for sequence in touched {
+            if random.below(2) == 0 {
+                self.live.remove(&sequence);
+                changes.deliveries.push(DeliveryChange::Remove(Sequence(sequence)));
+            } else {
+                changes.deliveries.push(DeliveryChange::Update(random.row(sequence)));
+            }
+        }
+        for _ in 0..random.below(20) {
+            self.next += 1 + random.below(2);
+            self.live.insert(self.next, ());
+            insert(changes, random.row(self.next));
+        }
+        // Keys are drawn apart, so that no remembered send is both written and forgotten.
+        for key in 0..12 {
+            let (name, expires_at) = (format!("key-{key}"), random.small());
+            match random.below(6) {
+                0 => changes.dedup_put.push(dedup(1, &name, expires_at)),
+                1 => changes.dedup_removed.push(dedup(1, &name, 0).key),
+                _ => {}
+            }
+        }
+        if random.below(3) == 0 {
+            changes.queues_put.push(queue(1));
+            changes.counters.push(counters(1, random.below(1_000)));
+        } else if random.below(8) == 0 {
+            changes.queues_removed.push(QueueNumber(1));
+        }
+    }
+}
+
+pub(super) fn random_commits_read_as_from_memory(place: &mut dyn Place) {
+    let (factory, memory) = (place.factory(), MemoryDisk::new());
+    let mut owner = Owner::open(factory.as_ref());
+    let mut reference = Owner::open(&memory);
+    let (mut random, mut model) = (SplitMix(7), Model::default());
+    for round in 0..400 {
+        let mut made = ChangeSet::default();
+        owner.commit(|changes| {
+            model.changes(&mut random, changes);
+            made = changes.clone();
+        });
+        reference.commit(|changes| *changes = made);
+        for _ in 0..6 {
+            let scan = random.scan();
+            let (mut page, mut expected) = (owner.scan(&scan), reference.scan(&scan));
+            // Ties in this order are broken as the backend likes, so a cut page may differ among them.
+            if let Scan::DedupExpiry { .. } = scan {
+                let time_of = |row: &millpond_core::row::DedupRow| row.expires_at;
+                assert!(page.dedup.is_sorted_by_key(time_of));
+                let times = |page: &millpond_core::Page| page.dedup.iter().map(time_of).collect::<Vec<_>>();
+                assert_eq!(times(&page), times(&expected), "round {round}: {scan:?}");
+                page.dedup.clear();
+                expected.dedup.clear();
+            }
+            assert_eq!(page, expected, "round {round}: {scan:?}");
+        }
+        let mut keys: Vec<RowKey> =
+            (0..20).map(|_| RowKey::Delivery(Sequence(random.below(model.next + 2)))).collect();
+        keys.extend((0..12).map(|key| RowKey::Dedup(dedup(1, &format!("key-{key}"), 0).key)));
+        let read = |owner: &mut Owner| owner.reader.read(&keys).expect("reads work");
+        assert_eq!(read(&mut owner), read(&mut reference), "round {round}");
+        if round % 50 == 49 {
+            drop((owner, reference));
+            owner = Owner::open(factory.as_ref());
+            reference = Owner::open(&memory);
+            assert_eq!(owner.opened, reference.opened, "round {round}");
+        }
+    }
+}

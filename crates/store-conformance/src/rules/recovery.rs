@@ -1,0 +1,140 @@
+//! What an owner finds after a restart, a crash, and the restore of a copy (design-holes A3).
+
+use millpond_core::id::Sequence;
+use millpond_core::row::{DeliveryState, QueueRow};
+use millpond_core::{DeliveryChange, RowKey, Rows, Scan};
+use millpond_store::{Lineage, Opened};
+
+use crate::Place;
+use crate::rows::{Owner, at, counters, dedup, delivery, environment, message, odd_delivery, queue};
+
+/// Fills an environment in three commits: queues 1 and 2, deliveries 1 to 3 of which 2 is gone, remembered sends.
+fn fill(owner: &mut Owner) {
+    owner.commit(|changes| {
+        changes.queues_put = vec![queue(1), QueueRow { deleted: true, ..queue(2) }];
+        changes.counters = vec![counters(1, 10), counters(2, 20)];
+    });
+    owner.send([delivery(1), delivery(2), odd_delivery(3)]);
+    let mut leased = delivery(1);
+    leased.state = DeliveryState::Leased;
+    leased.due_at = at(1_000);
+    owner.commit(|changes| {
+        changes.deliveries = vec![DeliveryChange::Update(leased), DeliveryChange::Remove(Sequence(2))];
+        changes.dedup_put = vec![dedup(1, "k\u{0}", 5)];
+    });
+}
+
+fn everything(owner: &mut Owner) -> Rows {
+    let mut keys: Vec<RowKey> = (1..=4).map(|sequence| RowKey::Delivery(Sequence(sequence))).collect();
+    keys.push(RowKey::Dedup(dedup(1, "k\u{0}", 0).key));
+    owner.reader.read(&keys).expect("reads work")
+}
+
+fn assert_filled(owner: &mut Owner, before: &Rows) {
+    let mut opened = owner.opened.clone();
+    opened.queues.sort_by_key(|(row, _)| row.number);
+    let expected = Opened {
+        commit: millpond_core::id::CommitSequence(3),
+        environment: environment(3),
+        queues: vec![(queue(1), counters(1, 10)), (QueueRow { deleted: true, ..queue(2) }, counters(2, 20))],
+        lineage: Lineage::Restarted,
+    };
+    assert_eq!(opened, expected);
+    assert_eq!(everything(owner), *before);
+    assert_eq!(owner.content(1), Some(message(1).content));
+    assert_eq!(owner.content(2), None);
+    assert_eq!(owner.scan(&Scan::Expiry { after: None, limit: 9 }).deliveries.len(), 2);
+}
+
+pub(super) fn reopening_finds_everything(place: &mut dyn Place) {
+    let factory = place.factory();
+    let mut owner = Owner::open(factory.as_ref());
+    fill(&mut owner);
+    let before = everything(&mut owner);
+    owner.close();
+    drop(factory);
+    let mut owner = Owner::open(place.factory().as_ref());
+    assert_filled(&mut owner, &before);
+    owner.send([delivery(4)]);
+    assert_eq!(owner.commit, 4);
+}
+
+pub(super) fn dropping_a_store_loses_nothing(place: &mut dyn Place) {
+    let factory = place.factory();
+    let mut owner = Owner::open(factory.as_ref());
+    fill(&mut owner);
+    let before = everything(&mut owner);
+    drop(owner);
+    drop(factory);
+    let factory = place.factory();
+    let mut owner = Owner::open(factory.as_ref());
+    assert_filled(&mut owner, &before);
+    drop(owner);
+    assert_filled(&mut Owner::open(factory.as_ref()), &before);
+}
+
+pub(super) fn a_first_open_is_new_and_a_second_a_restart(place: &mut dyn Place) {
+    let factory = place.factory();
+    let owner = Owner::open(factory.as_ref());
+    assert_eq!(owner.opened.lineage, Lineage::New);
+    owner.close();
+    let mut owner = Owner::open(factory.as_ref());
+    assert_eq!(owner.opened.lineage, Lineage::Restarted, "after a clean close");
+    owner.send([delivery(1)]);
+    drop(owner);
+    assert_eq!(Owner::open(factory.as_ref()).opened.lineage, Lineage::Restarted, "after a crash");
+    drop(factory);
+    let factory = place.factory();
+    assert_eq!(Owner::open(factory.as_ref()).opened.lineage, Lineage::Restarted, "in a new process");
+}
+
+pub(super) fn an_older_copy_is_a_restore(place: &mut dyn Place) {
+    let factory = place.factory();
+    let mut owner = Owner::open(factory.as_ref());
+    owner.send([delivery(1)]);
+    owner.close();
+    drop(factory);
+    place.back_up();
+    let factory = place.factory();
+    let mut owner = Owner::open(factory.as_ref());
+    owner.send([delivery(2)]);
+    owner.close();
+    drop(factory);
+    place.restore();
+    let mut owner = Owner::open(place.factory().as_ref());
+    assert_eq!((owner.opened.lineage, owner.opened.commit.0), (Lineage::Restored, 1));
+    assert_eq!(owner.delivery(1), Some(delivery(1)));
+    assert_eq!(owner.delivery(2), None);
+    owner.send([delivery(3)]);
+}
+
+pub(super) fn a_copy_put_back_at_once_still_works(place: &mut dyn Place) {
+    let factory = place.factory();
+    let mut owner = Owner::open(factory.as_ref());
+    owner.send([delivery(1)]);
+    owner.close();
+    drop(factory);
+    place.back_up();
+    place.restore();
+    let mut owner = Owner::open(place.factory().as_ref());
+    assert_ne!(owner.opened.lineage, Lineage::New, "restart or restore: both are true of it");
+    assert_eq!(owner.delivery(1), Some(delivery(1)));
+    owner.send([delivery(2)]);
+}
+
+pub(super) fn a_restored_environment_restarts_afterwards(place: &mut dyn Place) {
+    an_older_copy_is_a_restore(place);
+    let factory = place.factory();
+    let mut owner = Owner::open(factory.as_ref());
+    assert_eq!((owner.opened.lineage, owner.opened.commit.0), (Lineage::Restarted, 2));
+    owner.send([delivery(4)]);
+    owner.close();
+    drop(factory);
+    place.restore();
+    let owner = Owner::open(place.factory().as_ref());
+    assert_eq!(
+        (owner.opened.lineage, owner.opened.commit.0),
+        (Lineage::Restored, 1),
+        "the same copy once more"
+    );
+}
