@@ -1,5 +1,9 @@
 //! Engine.
 
+pub mod clock;
+mod commit;
+mod contents;
+pub mod environment;
 mod error;
 mod receipt;
 
@@ -8,6 +12,7 @@ use std::sync::Arc;
 use millpond_core::row::MessageContent;
 use millpond_core::{Command, Outcome};
 
+pub use commit::{CommitFailure, commit};
 pub use error::EngineError;
 pub use receipt::Receipt;
 
