@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | [`duration`], [`time`] | ProtoJSON durations and RFC 3339 times |
 //! | [`error_code`], [`problem`] | the closed set of error codes, and the error body |
+//! | [`event`] | CloudEvents in four forms, bytes preserved |
 //! | [`input_error`] | why an input was refused |
 //! | [`limits`] | every bound, by name |
 //! | [`name`] | resource names and ids |
@@ -18,6 +19,7 @@
 
 pub mod duration;
 pub mod error_code;
+pub mod event;
 pub mod input_error;
 pub mod limits;
 pub mod name;
@@ -27,5 +29,6 @@ pub mod time;
 mod writer;
 
 pub use error_code::ErrorCode;
+pub use event::{AttributeValue, DataKind, Event, EventData};
 pub use input_error::{Fault, InputError};
 pub use problem::{Effect, Problem};
