@@ -13,6 +13,7 @@
 //! | [`error_code`], [`problem`] | the closed set of error codes, and the error body |
 //! | [`event`] | CloudEvents in four forms, bytes preserved |
 //! | [`input_error`] | why an input was refused |
+//! | [`lease`], [`send`], [`settle`] | bodies and answers of the verbs |
 //! | [`limits`] | every bound, by name |
 //! | [`name`] | resource names and ids |
 #![warn(missing_docs)]
@@ -21,10 +22,13 @@ pub mod duration;
 pub mod error_code;
 pub mod event;
 pub mod input_error;
+pub mod lease;
 pub mod limits;
 pub mod name;
 pub mod problem;
 mod reader;
+pub mod send;
+pub mod settle;
 pub mod time;
 mod writer;
 
