@@ -16,6 +16,7 @@
 //! | [`lease`], [`send`], [`settle`] | bodies and answers of the verbs |
 //! | [`limits`] | every bound, by name |
 //! | [`name`] | resource names and ids |
+//! | [`queue`] | the queue resource |
 #![warn(missing_docs)]
 
 pub mod duration;
@@ -26,6 +27,7 @@ pub mod lease;
 pub mod limits;
 pub mod name;
 pub mod problem;
+pub mod queue;
 mod reader;
 pub mod send;
 pub mod settle;
