@@ -1,0 +1,3 @@
+//! What a client sends and gets, through the public API of the crate.
+
+mod error_pages;
