@@ -122,41 +122,76 @@ fn put_counters(connection: &Connection, rows: &[CountersRow]) -> Result<(), Err
 }
 
 fn insert_messages(connection: &Connection, rows: &[MessageRow]) -> Result<(), Error> {
+    let rows: Vec<&MessageRow> = rows.iter().collect();
+    insert_in_groups(connection, "message", MESSAGE_COLUMNS, &rows, |statement, first, row| {
+        let content = &row.content;
+        statement.raw_bind_parameter(first, row.sequence.0.cast_signed())?;
+        statement.raw_bind_parameter(first + 1, &*content.attributes)?;
+        statement.raw_bind_parameter(first + 2, data_kind_code(content.data_kind))?;
+        statement.raw_bind_parameter(first + 3, &*content.data)
+    })
+}
+
+const MESSAGE_COLUMNS: usize = 4;
+const DELIVERY_COLUMNS: usize = 19;
+
+/// Rows that one statement inserts. While it runs its cursors stay at the end of each B-tree, which saves the walk from
+/// the root; beyond sixteen rows nothing more is won.
+const GROUP: usize = 16;
+
+fn insert_deliveries(connection: &Connection, changes: &[DeliveryChange]) -> Result<(), Error> {
+    let rows: Vec<&DeliveryRow> = changes
+        .iter()
+        .filter_map(|change| match change {
+            DeliveryChange::Insert(row) => Some(row),
+            DeliveryChange::Update(_) | DeliveryChange::Remove(_) => None,
+        })
+        .collect();
+    insert_in_groups(connection, "delivery", DELIVERY_COLUMNS, &rows, |statement, first, row| {
+        bind_delivery(statement, first, row)
+    })
+}
+
+/// Inserts whole groups by one statement and what is left by another.
+fn insert_in_groups<T>(
+    connection: &Connection,
+    table: &str,
+    columns: usize,
+    rows: &[T],
+    bind: impl Fn(&mut CachedStatement<'_>, usize, &T) -> Result<(), Error>,
+) -> Result<(), Error> {
     if rows.is_empty() {
         return Ok(());
     }
-    let mut statement = connection.prepare_cached("insert into message values (?1, ?2, ?3, ?4)")?;
-    for MessageRow { sequence, content } in rows {
-        let kind = data_kind_code(content.data_kind);
-        statement.execute(params![sequence.0.cast_signed(), content.attributes, kind, content.data])?;
-    }
-    Ok(())
+    let insert = |rows_at_once: usize, rows: &[T]| {
+        let row = vec!["?"; columns].join(", ");
+        let values = vec![format!("({row})"); rows_at_once].join(", ");
+        let mut statement = connection.prepare_cached(&format!("insert into {table} values {values}"))?;
+        for group in rows.chunks_exact(rows_at_once) {
+            for (row, at) in group.iter().zip(0..) {
+                bind(&mut statement, at * columns + 1, row)?;
+            }
+            statement.raw_execute()?;
+        }
+        Ok(())
+    };
+    let (groups, rest) = rows.split_at(rows.len() - rows.len() % GROUP);
+    insert(GROUP, groups)?;
+    insert(1, rest)
 }
 
-const INSERT_DELIVERY: &str = "insert into delivery \
-    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
-
-/// Sets what a lease, a nack or a promotion changes, if nothing else differs: the index by expiry stays as it is.
+/// Sets what a lease, a nack or a promotion changes, if the row stays where it is by expiry, which keeps that index as
+/// it is: SQLite decides by the columns that are named, not by their values, which entries it writes again.
 const UPDATE_DELIVERY: &str = "update delivery set state = ?3, retried = ?5, order_at = ?6, due_at = ?7, \
-    leased_at = ?8, lease_generation = ?9, delivery_count = ?10, failure_count = ?11, lost_lease_count = ?12 \
-    where sequence = ?1 and queue = ?2 and priority_descending = ?4 and expires_at = ?13 and nonce = ?14 \
-    and sent_at = ?15 and entered = ?16 and dead_at is ?17 and dead_reason is ?18 and dead_queue is ?19";
+    leased_at = ?8, lease_generation = ?9, delivery_count = ?10, failure_count = ?11, lost_lease_count = ?12, \
+    nonce = ?14, sent_at = ?15, entered = ?16, dead_at = ?17, dead_reason = ?18, dead_queue = ?19 \
+    where sequence = ?1 and queue = ?2 and priority_descending = ?4 and expires_at = ?13";
 
 /// Sets everything.
 const REWRITE_DELIVERY: &str = "update delivery set queue = ?2, state = ?3, priority_descending = ?4, \
     retried = ?5, order_at = ?6, due_at = ?7, leased_at = ?8, lease_generation = ?9, delivery_count = ?10, \
     failure_count = ?11, lost_lease_count = ?12, expires_at = ?13, nonce = ?14, sent_at = ?15, entered = ?16, \
     dead_at = ?17, dead_reason = ?18, dead_queue = ?19 where sequence = ?1";
-
-fn insert_deliveries(connection: &Connection, changes: &[DeliveryChange]) -> Result<(), Error> {
-    let mut statement = connection.prepare_cached(INSERT_DELIVERY)?;
-    for change in changes {
-        if let DeliveryChange::Insert(row) = change {
-            execute_with_delivery(&mut statement, row)?;
-        }
-    }
-    Ok(())
-}
 
 fn update_deliveries(connection: &Connection, changes: &[DeliveryChange]) -> Result<bool, Error> {
     let mut statement = connection.prepare_cached(UPDATE_DELIVERY)?;
@@ -171,29 +206,33 @@ fn update_deliveries(connection: &Connection, changes: &[DeliveryChange]) -> Res
     Ok(true)
 }
 
-/// Binds every column of a delivery, 1 to 19, and executes.
 fn execute_with_delivery(statement: &mut CachedStatement<'_>, row: &DeliveryRow) -> Result<usize, Error> {
-    let dead_letter = row.dead_letter.as_deref();
-    statement.raw_bind_parameter(1, row.sequence.0.cast_signed())?;
-    statement.raw_bind_parameter(2, row.queue.0)?;
-    statement.raw_bind_parameter(3, state_code(row.state))?;
-    statement.raw_bind_parameter(4, -i64::from(row.priority))?;
-    statement.raw_bind_parameter(5, row.retried)?;
-    statement.raw_bind_parameter(6, row.order_at.as_millis())?;
-    statement.raw_bind_parameter(7, row.due_at.as_millis())?;
-    statement.raw_bind_parameter(8, row.leased_at.as_millis())?;
-    statement.raw_bind_parameter(9, row.lease_generation.0.cast_signed())?;
-    statement.raw_bind_parameter(10, row.delivery_count)?;
-    statement.raw_bind_parameter(11, row.failure_count)?;
-    statement.raw_bind_parameter(12, row.lost_lease_count)?;
-    statement.raw_bind_parameter(13, row.expires_at.as_millis())?;
-    statement.raw_bind_parameter(14, row.nonce.cast_signed())?;
-    statement.raw_bind_parameter(15, row.sent_at.as_millis())?;
-    statement.raw_bind_parameter(16, row.entered.0.cast_signed())?;
-    statement.raw_bind_parameter(17, dead_letter.map(|dead| dead.at.as_millis()))?;
-    statement.raw_bind_parameter(18, dead_letter.map(|dead| dead_reason_code(dead.reason)))?;
-    statement.raw_bind_parameter(19, dead_letter.map(|dead| &*dead.queue))?;
+    bind_delivery(statement, 1, row)?;
     statement.raw_execute()
+}
+
+/// Binds every column of a delivery, in the order of the table.
+fn bind_delivery(statement: &mut CachedStatement<'_>, first: usize, row: &DeliveryRow) -> Result<(), Error> {
+    let dead_letter = row.dead_letter.as_deref();
+    statement.raw_bind_parameter(first, row.sequence.0.cast_signed())?;
+    statement.raw_bind_parameter(first + 1, row.queue.0)?;
+    statement.raw_bind_parameter(first + 2, state_code(row.state))?;
+    statement.raw_bind_parameter(first + 3, -i64::from(row.priority))?;
+    statement.raw_bind_parameter(first + 4, row.retried)?;
+    statement.raw_bind_parameter(first + 5, row.order_at.as_millis())?;
+    statement.raw_bind_parameter(first + 6, row.due_at.as_millis())?;
+    statement.raw_bind_parameter(first + 7, row.leased_at.as_millis())?;
+    statement.raw_bind_parameter(first + 8, row.lease_generation.0.cast_signed())?;
+    statement.raw_bind_parameter(first + 9, row.delivery_count)?;
+    statement.raw_bind_parameter(first + 10, row.failure_count)?;
+    statement.raw_bind_parameter(first + 11, row.lost_lease_count)?;
+    statement.raw_bind_parameter(first + 12, row.expires_at.as_millis())?;
+    statement.raw_bind_parameter(first + 13, row.nonce.cast_signed())?;
+    statement.raw_bind_parameter(first + 14, row.sent_at.as_millis())?;
+    statement.raw_bind_parameter(first + 15, row.entered.0.cast_signed())?;
+    statement.raw_bind_parameter(first + 16, dead_letter.map(|dead| dead.at.as_millis()))?;
+    statement.raw_bind_parameter(first + 17, dead_letter.map(|dead| dead_reason_code(dead.reason)))?;
+    statement.raw_bind_parameter(first + 18, dead_letter.map(|dead| &*dead.queue))
 }
 
 fn removals(changes: &[DeliveryChange]) -> impl Iterator<Item = Sequence> {
