@@ -70,6 +70,7 @@ impl Disk {
             environments: format!("/{}/environments", self.number).into(),
             vfs: Some(vfs::NAME.to_owned()),
             open: Mutex::default(),
+            unresolved: Mutex::default(),
             _lock: None,
             settings,
         }))

@@ -187,37 +187,60 @@ fn open(disk: &Disk) -> (SqliteFactory, Owner) {
     (factory, owner)
 }
 
+/// Opens, commits a little, and lets the flush of commit `number` fail.
+fn fail_a_flush(disk: &Disk, random: &mut SplitMix) -> (SqliteFactory, Owner, CommitSequence) {
+    let (factory, mut owner) = open(disk);
+    for sequence in 1..=random.below(20) + 1 {
+        owner.send([delivery(sequence)]);
+    }
+    disk.fail_flushes(1 + random.below(2));
+    let error = owner.try_commit(|changes| insert(changes, delivery(100))).expect_err("the flush fails");
+    assert_eq!(error.kind, StoreErrorKind::Unknown);
+    let again = owner.try_commit(|changes| insert(changes, delivery(100)));
+    assert!(again.is_err(), "nothing is written before it is resolved");
+    let number = CommitSequence(owner.commit + 1);
+    (factory, owner, number)
+}
+
 #[test]
 fn a_failed_flush_is_unknown_until_it_is_resolved_and_stays_what_was_said() {
-    let mut seen = [0, 0];
     for seed in 0..200 {
-        let disk = new_disk();
-        let (_factory, mut owner) = open(&disk);
-        let mut random = SplitMix(seed);
-        for sequence in 1..=random.below(20) + 1 {
-            owner.send([delivery(sequence)]);
-        }
-        disk.fail_flushes(1 + random.below(2));
-        let error = owner.try_commit(|changes| insert(changes, delivery(100))).expect_err("the flush fails");
-        assert_eq!(error.kind, StoreErrorKind::Unknown, "seed {seed}");
-        let number = CommitSequence(owner.commit + 1);
-        let again = owner.try_commit(|changes| insert(changes, delivery(100)));
-        assert!(again.is_err(), "seed {seed}: nothing is written before it is resolved");
+        let (disk, mut random) = (new_disk(), SplitMix(seed));
+        let (_factory, Owner { mut store, reader, .. }, number) = fail_a_flush(&disk, &mut random);
+        let _reader = random.below(2).eq(&0).then_some(reader);
         let resolution = loop {
-            match owner.store.resolve(number) {
+            match store.resolve(number) {
                 Ok(resolution) => break resolution,
                 Err(error) => assert_eq!(error.kind, StoreErrorKind::Unknown, "seed {seed}: {error}"),
             }
         };
-        seen[usize::from(resolution == Resolution::Lost)] += 1;
-        drop(owner);
+        drop(store);
         disk.power_cut(&mut || random.next());
         let (_factory, mut owner) = open(&disk);
         assert_eq!(owner.opened.commit, number, "seed {seed}: the number is spent");
         assert_eq!(owner.delivery(100).is_some(), resolution == Resolution::Happened, "seed {seed}");
         assert_eq!(owner.delivery(1), Some(delivery(1)), "seed {seed}");
     }
-    assert_eq!(seen.iter().sum::<i32>(), 200);
+}
+
+#[test]
+fn who_opens_again_after_a_failed_flush_builds_on_what_is_durable() {
+    for seed in 0..200 {
+        let (disk, mut random) = (new_disk(), SplitMix(seed));
+        let (factory, owner, _) = fail_a_flush(&disk, &mut random);
+        disk.fail_flushes(0);
+        drop(owner);
+        let mut owner = Owner::open(&factory);
+        let happened = owner.delivery(100).is_some();
+        owner.send([delivery(200)]);
+        owner.send([delivery(201)]);
+        let last = owner.commit;
+        drop((owner, factory));
+        disk.power_cut(&mut || random.next());
+        let (_factory, mut owner) = open(&disk);
+        assert_eq!((owner.opened.commit.0, owner.delivery(100).is_some()), (last, happened), "seed {seed}");
+        assert_eq!(owner.delivery(201), Some(delivery(201)), "seed {seed}");
+    }
 }
 
 #[test]
