@@ -27,9 +27,9 @@ impl Fault {
         Fault { expected: expected.into(), limit: Some(limit.to_string()) }
     }
 
-    /// Names the field that held the value.
-    pub fn at(self, field: impl Into<String>, value: &str) -> InputError {
-        let field = field.into();
+    /// Names the field that held the value. Both are shortened: names are the sender's choice as well.
+    pub fn at(self, field: impl AsRef<str>, value: &str) -> InputError {
+        let field = shorten(field.as_ref());
         let value = shorten(value);
         let subject = if field.is_empty() { "body" } else { &field };
         InputError {
@@ -48,7 +48,7 @@ impl Fault {
 pub struct InputError {
     /// The code that the client gets.
     pub code: ErrorCode,
-    /// Where, as a path like `events[3].type`. None for the body as a whole.
+    /// Where, as a path like `events[3].type`, shortened like the value. None for the body as a whole.
     pub field: Option<String>,
     /// The offending JSON text, shortened to [`SHOWN_VALUE_CHARS_MAX`] characters.
     pub value: Option<String>,
@@ -133,6 +133,15 @@ mod tests {
         let error = Fault::beyond(100, "an integer from 1 to 100").at("spec.max_deliveries", "0");
         assert_eq!(error.to_string(), "spec.max_deliveries is 0, expected an integer from 1 to 100");
         assert_eq!(error.limit.as_deref(), Some("100"));
+    }
+
+    #[test]
+    fn an_error_is_short_whatever_was_sent() {
+        let long = "x".repeat(100_000);
+        let error = Fault::new("less").at(&long, &long);
+        assert!(error.detail.len() < 300, "{}", error.detail.len());
+        assert!(InputError::unknown(long.clone(), &["a"]).detail.len() < 300);
+        assert!(InputError::unsupported_media_type(&long, "json").detail.len() < 300);
     }
 
     #[test]

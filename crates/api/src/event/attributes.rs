@@ -63,9 +63,13 @@ impl Attributes {
     }
 }
 
-/// Whether this is one of the names that CloudEvents defines, so not an extension.
+/// Whether CloudEvents gives this name a meaning, so that no extension may have it.
 pub(crate) fn is_reserved(name: &str) -> bool {
-    CORE.contains(&name) || name == "specversion"
+    CORE.contains(&name) || matches!(name, "data" | "specversion")
+}
+
+pub(crate) fn reserved() -> Fault {
+    Fault::new("a name that is not reserved")
 }
 
 fn check_name(name: &str) -> Result<(), Fault> {
@@ -73,8 +77,8 @@ fn check_name(name: &str) -> Result<(), Fault> {
     if name.is_empty() || !name.bytes().all(legal) {
         return Err(Fault::new("an attribute name of lower-case letters and digits"));
     }
-    if matches!(name, "data" | "specversion") {
-        return Err(Fault::new("no attribute, as the name is reserved"));
+    if is_reserved(name) {
+        return Err(reserved());
     }
     if name.len() > ATTRIBUTE_NAME_BYTES_MAX {
         let expected = format!("an attribute name of at most {ATTRIBUTE_NAME_BYTES_MAX} bytes");

@@ -5,7 +5,7 @@
 //! or a boolean. Names outside this list are refused by path; a null is the same as absent, save for `data`.
 
 use super::{AttributeValue, Attributes, Event, EventData, attributes, push_value};
-use crate::input_error::{Fault, InputError};
+use crate::input_error::InputError;
 use crate::limits::EXTENSIONS_MAX;
 use crate::reader::Node;
 use crate::writer;
@@ -61,8 +61,11 @@ pub(crate) fn parse_node(node: &Node<'_, '_>) -> Result<Event, InputError> {
 
 fn read_extensions(node: &Node<'_, '_>, attributes: &mut Attributes) -> Result<(), InputError> {
     for (name, value) in node.map(EXTENSIONS_MAX)?.rest() {
+        if value.is_null() {
+            continue;
+        }
         if attributes::is_reserved(name) {
-            return Err(value.refuse(Fault::new("no extension, as the name is reserved")));
+            return Err(value.refuse(attributes::reserved()));
         }
         let fault = |fault| value.refuse(fault);
         attributes.put(name, attributes::read_value(&value)?).map_err(fault)?;
