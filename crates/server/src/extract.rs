@@ -53,8 +53,8 @@ impl<'a> Place<'a> {
             ["orgs", org, "projects", project, "envs", env, "queues"] => {
                 (environment(org, project, env)?, "")
             }
-            ["orgs", org, "projects", project, "envs", env, queues] => {
-                (environment(org, project, env)?, queues.strip_prefix("queues/").unwrap_or_default())
+            ["orgs", org, "projects", project, "envs", env, "queues", segment] => {
+                (environment(org, project, env)?, segment)
             }
             _ => return Err(ApiError::new(ErrorCode::NotFound, format!("no route {path}"))),
         };
