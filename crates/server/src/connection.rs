@@ -93,9 +93,9 @@ where
     // No `pipeline_flush`: it would let an answer wait in the buffer. No header timeout either: hyper's also ends idle
     // connections, and who could hold connections open is on this machine.
     let mut connection = pin!(http1::Builder::new().serve_connection(io, service));
+    // The drain is looked at first, so that an answer which it sets free says that it is the last one.
     let finished = tokio::select! {
         biased;
-        finished = connection.as_mut() => finished,
         () = shutdown.draining() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
@@ -103,6 +103,7 @@ where
                 () = shutdown.cutting() => Ok(()),
             }
         }
+        finished = connection.as_mut() => finished,
     };
     if let Err(error) = finished {
         tracing::debug!(%error, "connection ended early");

@@ -13,6 +13,7 @@ use millpond_server::config::DEFAULT_ENVIRONMENT;
 use millpond_server::{AllowedHosts, App, Shutdown, app};
 use millpond_store::MemoryDisk;
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tower::ServiceExt as _;
 
 /// Where the queues of short paths are.
@@ -168,4 +169,48 @@ pub(crate) fn strings(list: &Value) -> Vec<String> {
 
 pub(crate) fn leases(messages: &[Value]) -> Value {
     json!({ "leases": messages.iter().map(|message| message["lease"].clone()).collect::<Vec<_>>() })
+}
+
+/// The text of a lease call that asks for so many messages and waits up to 20 s.
+pub(crate) fn lease_request(max_messages: u32) -> String {
+    let body = json!({ "max_messages": max_messages, "wait": "20s" }).to_string();
+    format!(
+        "POST /v1/queues/q:lease HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Reads one answer from a connection: its head, then its body by `content-length`.
+pub(crate) async fn read_answer(stream: &mut (impl AsyncRead + Unpin)) -> (String, Vec<u8>) {
+    let (head, mut body, length) = read_head(stream).await;
+    let start = body.len();
+    body.resize(length, 0);
+    stream.read_exact(&mut body[start..]).await.expect("the rest of the body");
+    (head, body)
+}
+
+/// Reads the head of an answer; what came of the body with it, and how long the body is.
+pub(crate) async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> (String, Vec<u8>, usize) {
+    let mut read = Vec::new();
+    loop {
+        let mut piece = [0; 16];
+        let count = stream.read(&mut piece).await.expect("more of the head");
+        assert_ne!(count, 0, "the answer ends in its head");
+        read.extend_from_slice(&piece[..count]);
+        if let Some((head, body)) = split_head(&read) {
+            return (head.clone(), body.to_vec(), content_length(&head));
+        }
+    }
+}
+
+/// An answer's head and what follows it.
+pub(crate) fn split_head(answer: &[u8]) -> Option<(String, &[u8])> {
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
+    Some((String::from_utf8_lossy(&answer[..end]).into_owned(), &answer[end..]))
+}
+
+pub(crate) fn content_length(head: &str) -> usize {
+    let line = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
+    line.parse().expect("a number")
 }
