@@ -8,8 +8,6 @@ const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 /// Files that are tables by nature.
 const LONG_BY_NATURE: [&str; 0] = [];
-/// Where sleeping is the point: load that is paced by time, measured and bounded.
-const MAY_SLEEP: [&str; 1] = ["crates/bench/"];
 
 pub(super) fn check(file: &SourceFile, findings: &mut Vec<Finding>) {
     let path = file.path.display().to_string();
@@ -34,9 +32,9 @@ pub(super) fn check(file: &SourceFile, findings: &mut Vec<Finding>) {
         if text.contains(&note) && !text.contains(&format!("{note}(#")) {
             report(index + 1, "a note to self without an issue number");
         }
-        let sleeping = text.contains(&sleeps) || text.contains(&sleeps_async);
-        if sleeping && !MAY_SLEEP.iter().any(|allowed| path.starts_with(allowed)) {
-            report(index + 1, "sleeps: move a clock or wait for a signal");
+        let tests = path.contains("/tests/") || index >= production;
+        if tests && (text.contains(&sleeps) || text.contains(&sleeps_async)) {
+            report(index + 1, "a test that sleeps: move a clock or wait for a signal");
         }
     }
 }
