@@ -226,7 +226,11 @@ unsafe extern "C" fn shm_map(
     if usize::try_from(bytes) != Ok(REGION_BYTES) {
         return ffi::SQLITE_IOERR_SHMMAP;
     }
-    let memory = open.with_file(|file| Arc::clone(file.shared_memory.get_or_insert_default()));
+    let memory = open.with_file(|file| {
+        let memory = file.shared_memory.upgrade().unwrap_or_default();
+        file.shared_memory = Arc::downgrade(&memory);
+        memory
+    });
     let Ok(memory) = memory else { return ffi::SQLITE_IOERR_SHMMAP };
     let memory = open.shared_memory.get_or_insert(memory);
     let region = memory.region(usize::try_from(index).unwrap_or(usize::MAX), extend != 0);
@@ -261,7 +265,7 @@ unsafe extern "C" fn shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_int 
     }
     if delete != 0 {
         // Of an earlier generation: it went with the power.
-        let _: Result<(), Failure> = open.with_file(|file| file.shared_memory = None);
+        let _: Result<(), Failure> = open.with_file(|file| file.shared_memory = Weak::new());
     }
     ffi::SQLITE_OK
 }
