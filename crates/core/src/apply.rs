@@ -1,5 +1,87 @@
-//! Apply.
+//! Dispatch: one file per command under `apply/`.
+//!
+//! A command either changes nothing and says which rows it needs, or is applied whole. Checks come first, in the order
+//! that each file documents; changes follow, and cannot fail.
+
+mod create_queue;
+mod delete_queue;
+mod lease;
+mod pause_queue;
+mod purge_queue;
+mod retry;
+mod send;
+mod settle;
+mod tick;
+mod undo;
+mod view;
+
 use crate::change::RowKey;
-/// Rows that memory lacks; nothing was changed.
+use crate::command::Command;
+use crate::outcome::{Outcome, Rejection};
+use crate::stamp::Stamp;
+use crate::state::Core;
+
+/// Rows that memory lacks; nothing was changed. The engine reads them, hands them to [`Core::absorb_rows`] and
+/// applies the command again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Needs(pub Vec<RowKey>);
+
+/// Why a command stops before it changes anything.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Needs(Vec<RowKey>),
+    Rejected(Rejection),
+}
+
+impl From<Rejection> for Stop {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(rejection)
+    }
+}
+
+impl Core {
+    /// Applies one command at the time of `stamp`.
+    ///
+    /// # Errors
+    /// [`Needs`], with nothing changed, if rows are missing in memory.
+    pub fn apply(&mut self, command: &Command, stamp: &Stamp) -> Result<Outcome, Needs> {
+        self.set_stamp(stamp);
+        let result = match command {
+            Command::CancelWait(waiter) => Ok(self.cancel_wait(*waiter)),
+            Command::CreateQueue(create) => self.create_queue(create, stamp),
+            Command::DeleteQueue(delete) => self.delete_queue(delete),
+            Command::GetQueue { queue } => self.get_queue(queue, stamp),
+            Command::Lease(lease) => self.lease(lease, stamp),
+            Command::PauseQueue { queue } => self.pause_queue(queue, stamp),
+            Command::PurgeQueue { queue } => self.purge_queue(queue, stamp),
+            Command::ResumeQueue { queue } => self.resume_queue(queue, stamp),
+            Command::Send(send) => self.send(send, stamp),
+            Command::SetSpace { low } => {
+                self.space_low = *low;
+                Ok(Outcome::Done)
+            }
+            Command::Settle(settle) => self.settle(settle, stamp),
+            Command::Tick => Ok(self.tick(stamp)),
+            Command::Undo(leases) => self.undo(leases, stamp),
+        };
+        match result {
+            Ok(outcome) => {
+                self.serve_stirred(stamp);
+                Ok(outcome)
+            }
+            Err(Stop::Rejected(rejection)) => Ok(Outcome::Rejected(rejection)),
+            Err(Stop::Needs(keys)) => Err(Needs(keys)),
+        }
+    }
+
+    /// Rows that the command is known to need and memory lacks: what the engine reads ahead for a whole batch.
+    #[must_use]
+    pub fn missing(&self, command: &Command) -> Vec<RowKey> {
+        match command {
+            Command::Send(send) => self.missing_for_send(send).into_iter().collect(),
+            Command::Settle(settle) => self.missing_for_settle(settle),
+            Command::Undo(leases) => self.missing_leases(leases.iter()),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -23,6 +23,7 @@ pub mod outcome;
 pub mod row;
 pub mod spec;
 mod stamp;
+pub use stamp::mix;
 mod state;
 pub mod time;
 
@@ -32,4 +33,4 @@ pub use command::Command;
 pub use limits::CoreSettings;
 pub use outcome::{Effect, Outcome, Rejection};
 pub use stamp::Stamp;
-pub use state::Core;
+pub use state::{Core, OpenState, ScanTicket, Violation, WantedScan};

@@ -33,7 +33,7 @@ pub enum Outcome {
     },
     /// So many of the grants were taken back.
     Undone(u64),
-    /// The lease call waits; its answer comes as [`crate::Effect::Granted`].
+    /// The lease call waits; its answer comes as [`crate::Effect::Answered`].
     Waiting,
 }
 
@@ -225,11 +225,11 @@ pub enum DeadLetterProblem {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// A waiting lease call has its answer.
-    Granted {
+    Answered {
         /// The call.
         waiter: WaiterId,
-        /// What it got, perhaps nothing.
-        grants: Vec<Grant>,
+        /// [`Outcome::Leased`], or [`Outcome::Rejected`] if its queue is gone.
+        outcome: Outcome,
     },
 }
 

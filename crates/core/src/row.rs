@@ -22,6 +22,9 @@ pub struct EnvironmentRow {
     pub next_queue: QueueNumber,
     /// Live rows of [`DedupRow`].
     pub dedup_count: u64,
+    /// Leases of a lower generation belong to nobody: they were found in a restored copy (design-holes A3).
+    /// Zero: there are none.
+    pub leases_void_below: LeaseGeneration,
 }
 
 /// A queue: what it is called and what it promises.

@@ -1,3 +1,330 @@
-//! State.
-/// Core.
-pub struct Core;
+//! The memory of one environment, and how it follows what is applied, committed and read.
+//!
+//! `apply/` decides; this file keeps the books: every change of a delivery goes through [`Core::write_row`] and
+//! [`Core::erase_row`], which move it between orders and counters, so that no command can forget one of them.
+
+mod check;
+mod hash;
+mod queue;
+mod reads;
+mod rows;
+mod seal;
+mod waiters;
+mod window;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use crate::command::WaiterId;
+use crate::id::{CommitSequence, Incarnation, QueueNumber, Sequence};
+use crate::limits::CoreSettings;
+use crate::outcome::Effect;
+use crate::row::{
+    CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, MessageContent, QueueRow,
+};
+use crate::stamp::Stamp;
+use crate::time::Timestamp;
+
+pub use check::Violation;
+use hash::NumberMap;
+pub(crate) use queue::QueueState;
+use reads::Sweeps;
+pub use reads::{ScanTicket, WantedScan};
+pub(crate) use rows::Resident;
+use rows::Rows;
+pub(crate) use waiters::Waiter;
+
+/// Seconds from the Unix epoch to 2020-01-01, where incarnations start to count.
+const INCARNATION_EPOCH_SECONDS: i64 = 1_577_836_800;
+
+/// What the core starts from.
+#[derive(Clone, Debug)]
+pub struct OpenState {
+    /// The last commit of the store.
+    pub commit: CommitSequence,
+    /// The environment's row, `Default` if there is none.
+    pub environment: EnvironmentRow,
+    /// All queues with their counters.
+    pub queues: Vec<(QueueRow, CountersRow)>,
+    /// The data is an older copy: leases found in it belong to nobody.
+    pub restored: bool,
+    /// The wall clock.
+    pub now: Timestamp,
+}
+
+/// The state of one environment, and the rules that change it.
+#[derive(Debug)]
+pub struct Core {
+    pub(crate) settings: CoreSettings,
+    pub(crate) environment: EnvironmentRow,
+    pub(crate) queues: NumberMap<QueueNumber, QueueState>,
+    pub(crate) names: BTreeMap<Box<str>, QueueNumber>,
+    pub(crate) rows: Rows,
+    pub(crate) dedup: BTreeMap<DedupKey, ResidentDedup>,
+    dedup_unsettled: VecDeque<(CommitSequence, DedupKey)>,
+    /// When which queue has to be looked at.
+    pub(crate) wakes: BTreeSet<(Timestamp, QueueNumber)>,
+    /// When which waiting call has to be answered.
+    pub(crate) deadlines: BTreeSet<(Timestamp, WaiterId)>,
+    pub(crate) waiting_in: BTreeMap<WaiterId, QueueNumber>,
+    pub(crate) sweeps: Sweeps,
+    pub(crate) space_low: bool,
+    /// The last batch left due rows over.
+    pub(crate) more_due: bool,
+    /// Queues whose waiters the last batch could not serve to the end.
+    pub(crate) restir: Vec<QueueNumber>,
+    /// The last sealed commit; the batch that is being applied becomes the next.
+    sealed: CommitSequence,
+    pub(crate) batch: Batch,
+}
+
+#[derive(Debug)]
+pub(crate) struct ResidentDedup {
+    pub(crate) row: Option<DedupRow>,
+    pub(crate) changed_in: CommitSequence,
+    pub(crate) touched: bool,
+}
+
+/// What the commands since the last seal changed.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) rows: Vec<Sequence>,
+    pub(crate) messages: Vec<(Sequence, Arc<MessageContent>)>,
+    pub(crate) queues: Vec<QueueNumber>,
+    pub(crate) queues_removed: Vec<QueueNumber>,
+    pub(crate) dedup: Vec<DedupKey>,
+    pub(crate) effects: Vec<Effect>,
+    /// Queues whose waiters may be served.
+    pub(crate) stirred: Vec<QueueNumber>,
+    /// Pages that memory asks for.
+    pub(crate) scans: Vec<WantedScan>,
+    /// The environment's row changed by itself.
+    pub(crate) environment_touched: bool,
+    /// Due rows worked off so far.
+    pub(crate) due_done: usize,
+}
+
+impl Core {
+    /// Takes over an environment. Nothing is written yet: the first commit carries the new incarnation, before any
+    /// lease of it is answered.
+    #[must_use]
+    pub fn open(settings: CoreSettings, open: OpenState) -> Self {
+        let mut environment = open.environment;
+        let seconds = open.now.as_millis() / 1_000 - INCARNATION_EPOCH_SECONDS;
+        let by_clock = Incarnation(u64::try_from(seconds).unwrap_or(0));
+        environment.incarnation = environment.incarnation.next().max(by_clock);
+        // Sequences start at 1: a watermark of 0 means that nothing was purged.
+        environment.next_sequence = environment.next_sequence.max(Sequence(1));
+        if open.restored {
+            environment.leases_void_below = environment.incarnation.generation_floor();
+        }
+        let mut core = Self {
+            settings,
+            environment,
+            queues: NumberMap::default(),
+            names: BTreeMap::new(),
+            rows: Rows::settled_at(open.commit),
+            dedup: BTreeMap::new(),
+            dedup_unsettled: VecDeque::new(),
+            wakes: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            waiting_in: BTreeMap::new(),
+            sweeps: Sweeps::new(),
+            space_low: false,
+            more_due: false,
+            restir: Vec::new(),
+            sealed: open.commit,
+            batch: Batch { environment_touched: open.restored, ..Batch::default() },
+        };
+        for (row, counters) in open.queues {
+            core.admit_queue(QueueState::stored(row, counters));
+        }
+        core
+    }
+
+    fn admit_queue(&mut self, queue: QueueState) {
+        let number = queue.number();
+        if !queue.row.deleted {
+            self.names.insert(queue.row.name.clone(), number);
+        }
+        if queue.row.deleted || queue.row.sweep_owed {
+            self.sweeps.begin_gone(number);
+        }
+        let void = self.environment.leases_void_below.0 > 0 && queue.counters.leased > 0;
+        if void && !queue.row.deleted {
+            self.sweeps.begin_void(number);
+        }
+        self.queues.insert(number, queue);
+        self.refresh_wake(number);
+    }
+
+    /// The environment's row as the next commit will write it.
+    #[must_use]
+    pub fn environment(&self) -> &EnvironmentRow {
+        &self.environment
+    }
+
+    /// The commit that the batch being applied will be.
+    #[must_use]
+    pub fn next_commit(&self) -> CommitSequence {
+        self.sealed.next()
+    }
+
+    /// The queue of a name.
+    pub(crate) fn queue_named(&self, name: &str) -> Option<&QueueState> {
+        self.queues.get(self.names.get(name)?)
+    }
+
+    pub(crate) fn queue_mut(&mut self, number: QueueNumber) -> Option<&mut QueueState> {
+        self.queues.get_mut(&number)
+    }
+
+    /// Draws a sequence.
+    pub(crate) fn draw_sequence(&mut self) -> Sequence {
+        let drawn = self.environment.next_sequence;
+        self.environment.next_sequence = drawn.next();
+        drawn
+    }
+
+    /// The row of a queue will be written.
+    pub(crate) fn touch_queue(&mut self, number: QueueNumber) {
+        if let Some(queue) = self.queues.get_mut(&number) {
+            if !queue.row_touched && !queue.counters_touched {
+                self.batch.queues.push(number);
+            }
+            queue.row_touched = true;
+            queue.counters_touched = true;
+        }
+    }
+
+    fn touch_counters(queue: &mut QueueState, batch: &mut Batch) {
+        if !queue.row_touched && !queue.counters_touched {
+            batch.queues.push(queue.row.number);
+        }
+        queue.counters_touched = true;
+    }
+
+    /// Writes a delivery: takes it out of the order it was in and puts it into that of its new state and queue.
+    pub(crate) fn write_row(&mut self, row: DeliveryRow) {
+        let next = self.next_commit();
+        let sequence = row.sequence;
+        let resident = self.rows.map.entry(sequence).or_insert_with(|| Resident {
+            row: None,
+            changed_in: next,
+            stored: false,
+            touched: false,
+            cached: false,
+        });
+        if !resident.touched {
+            resident.touched = true;
+            self.batch.rows.push(sequence);
+        }
+        resident.changed_in = next;
+        if row.expires_at < Timestamp::NEVER {
+            self.sweeps.note_expiry(row.expires_at, next);
+        }
+        let number = row.queue;
+        let old = resident.row.replace(row);
+        if let Some(old) = &old
+            && let Some(queue) = self.queues.get_mut(&old.queue)
+        {
+            queue.unlink(old);
+            Self::touch_counters(queue, &mut self.batch);
+        }
+        let (Some(row), Some(queue)) = (self.rows.live(sequence), self.queues.get_mut(&number)) else {
+            return;
+        };
+        let due = queue.link(row);
+        Self::touch_counters(queue, &mut self.batch);
+        if row.state == DeliveryState::Ready {
+            self.batch.stirred.push(number);
+        }
+        if let Some(due) = due {
+            self.note_wake(number, due);
+        }
+    }
+
+    /// Removes a delivery and its message. `counted`: it is in its queue's counters.
+    pub(crate) fn erase_row(&mut self, sequence: Sequence, counted: bool) {
+        let next = self.next_commit();
+        let Some(resident) = self.rows.map.get_mut(&sequence) else { return };
+        if !resident.touched {
+            resident.touched = true;
+            self.batch.rows.push(sequence);
+        }
+        resident.changed_in = next;
+        let Some(old) = resident.row.take() else { return };
+        if counted && let Some(queue) = self.queues.get_mut(&old.queue) {
+            queue.unlink(&old);
+            Self::touch_counters(queue, &mut self.batch);
+        }
+    }
+
+    /// Something of a queue is due at `due`.
+    pub(crate) fn note_wake(&mut self, number: QueueNumber, due: Timestamp) {
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        if let Some(known) = queue.next_wake {
+            if known <= due {
+                return;
+            }
+            self.wakes.remove(&(known, number));
+        }
+        queue.next_wake = Some(due);
+        self.wakes.insert((due, number));
+    }
+
+    /// Sets the time at which a queue has to be looked at from what its windows hold; asks for pages where they
+    /// hold nothing although the store does.
+    pub(crate) fn refresh_wake(&mut self, number: QueueNumber) {
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        if let Some(known) = queue.next_wake.take() {
+            self.wakes.remove(&(known, number));
+        }
+        if queue.row.deleted {
+            return;
+        }
+        if let Some(due) = queue.first_due() {
+            queue.next_wake = Some(due);
+            self.wakes.insert((due, number));
+        }
+        self.refill_due(number);
+    }
+
+    /// When [`crate::Command::Tick`] has something to do. A time in the past means at once.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let wake = self.wakes.first().map(|(due, _)| *due);
+        let deadline = self.deadlines.first().map(|(due, _)| *due);
+        let sweep = self.sweeps.next_due(self.rows.settled);
+        let left = self.more_due.then_some(Timestamp::ZERO);
+        [wake, deadline, sweep, left].into_iter().flatten().min()
+    }
+
+    /// When a closed environment has to be opened again by itself: as [`Self::next_due`], without what only
+    /// matters while it is open.
+    #[must_use]
+    pub fn next_due_when_closed(&self) -> Option<Timestamp> {
+        let wake = self.wakes.first().map(|(due, _)| *due);
+        [wake, self.sweeps.next_due(self.rows.settled)].into_iter().flatten().min()
+    }
+
+    /// Whether one more due row may be worked off in this batch.
+    pub(crate) fn take_due(&mut self) -> bool {
+        if self.batch.due_done >= self.settings.due_per_batch {
+            self.more_due = true;
+            return false;
+        }
+        self.batch.due_done += 1;
+        true
+    }
+
+    /// The highest generation given so far plus one, at least this incarnation's floor.
+    pub(crate) fn next_generation(&self, row: &DeliveryRow) -> crate::id::LeaseGeneration {
+        row.lease_generation.next().max(self.environment.incarnation.generation_floor())
+    }
+
+    pub(crate) fn set_stamp(&mut self, stamp: &Stamp) {
+        assert!(stamp.now >= self.environment.stamp, "the stamp ran backwards");
+        self.environment.stamp = stamp.now;
+    }
+}

@@ -147,6 +147,7 @@ pub fn environment(n: u64) -> EnvironmentRow {
         next_sequence: Sequence(n + 2),
         next_queue: QueueNumber(u32::try_from(n % 1_000).unwrap_or(0)),
         dedup_count: n + 3,
+        leases_void_below: LeaseGeneration(5 << 20),
     }
 }
 

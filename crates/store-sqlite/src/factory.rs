@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use millpond_core::id::{CommitSequence, Incarnation, QueueNumber, Sequence};
+use millpond_core::id::{CommitSequence, Incarnation, LeaseGeneration, QueueNumber, Sequence};
 use millpond_core::row::EnvironmentRow;
 use millpond_core::time::Timestamp;
 use millpond_store::{Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory};
@@ -234,7 +234,7 @@ fn take_over_in_transaction(
 ) -> Result<Taken, rusqlite::Error> {
     connection.execute_batch("begin immediate")?;
     let sql = "update environment set epoch = epoch + 1 returning epoch, lineage, commit_seq, incarnation, stamp, \
-               next_sequence, next_queue, dedup_count";
+               next_sequence, next_queue, dedup_count, leases_void_below";
     let (epoch, stored_lineage, commit, environment) = connection.query_row(sql, [], |row| {
         let unsigned = |column| row.get::<_, i64>(column).map(i64::cast_unsigned);
         let environment = EnvironmentRow {
@@ -243,6 +243,7 @@ fn take_over_in_transaction(
             next_sequence: Sequence(unsigned(5)?),
             next_queue: QueueNumber(row.get(6)?),
             dedup_count: unsigned(7)?,
+            leases_void_below: LeaseGeneration(unsigned(8)?),
         };
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, CommitSequence(unsigned(2)?), environment))
     })?;

@@ -23,7 +23,8 @@ create table environment (
     stamp           integer not null,
     next_sequence   integer not null,
     next_queue      integer not null,
-    dedup_count     integer not null
+    dedup_count     integer not null,
+    leases_void_below integer not null -- leases of a lower generation came with a restored copy
 ) strict;
 
 create table queue (
@@ -106,7 +107,7 @@ create table dedup (
 
 create index dedup_expiry on dedup (expires_at);
 
-insert into environment values (1, lower(hex(randomblob(16))), 0, 0, 0, 0, 0, 0, 0);
+insert into environment values (1, lower(hex(randomblob(16))), 0, 0, 0, 0, 0, 0, 0, 0);
 ";
 
 /// Environments of a data directory.

@@ -37,7 +37,8 @@ fn fence(
     row: &EnvironmentRow,
 ) -> Result<bool, Error> {
     let sql = "update environment set commit_seq = ?1, incarnation = ?2, stamp = ?3, next_sequence = ?4, \
-               next_queue = ?5, dedup_count = ?6 where id = 1 and epoch = ?7 and commit_seq = ?1 - 1";
+               next_queue = ?5, dedup_count = ?6, leases_void_below = ?7 \
+               where id = 1 and epoch = ?8 and commit_seq = ?1 - 1";
     let values = params![
         commit.0.cast_signed(),
         row.incarnation.0.cast_signed(),
@@ -45,6 +46,7 @@ fn fence(
         row.next_sequence.0.cast_signed(),
         row.next_queue.0,
         row.dedup_count.cast_signed(),
+        row.leases_void_below.0.cast_signed(),
         epoch,
     ];
     Ok(connection.prepare_cached(sql)?.execute(values)? == 1)

@@ -1,0 +1,64 @@
+//! Removes a queue at once; its rows leave in steps. Checks in order: there, etag, in use.
+
+use crate::apply::Stop;
+use crate::command::DeleteQueue;
+use crate::outcome::{Effect, Outcome, Rejection, etag};
+use crate::spec::AtLimit;
+use crate::state::Core;
+
+impl Core {
+    pub(super) fn delete_queue(&mut self, delete: &DeleteQueue) -> Result<Outcome, Stop> {
+        let Some(queue) = self.queue_named(&delete.name) else {
+            if delete.allow_missing {
+                return Ok(Outcome::QueueDeleted(false));
+            }
+            return Err(Rejection::QueueNotFound { name: delete.name.clone() }.into());
+        };
+        let current = etag(&queue.row);
+        if delete.etag.as_ref().is_some_and(|etag| **etag != *current) {
+            return Err(Rejection::EtagMismatch { current }.into());
+        }
+        let names_it =
+            |spec: &AtLimit| matches!(spec, AtLimit::MoveTo { queue, .. } if *queue == delete.name);
+        let user = self.names.values().find_map(|number| {
+            let user = self.queues.get(number)?;
+            names_it(&user.row.spec.at_limit).then(|| user.row.name.clone())
+        });
+        if let Some(by) = user
+            && !delete.force
+        {
+            return Err(Rejection::QueueInUse { by }.into());
+        }
+        if delete.validate_only {
+            return Ok(Outcome::QueueDeleted(true));
+        }
+        self.forget_queue(&delete.name);
+        Ok(Outcome::QueueDeleted(true))
+    }
+
+    fn forget_queue(&mut self, name: &str) {
+        let Some(number) = self.names.remove(name) else { return };
+        let not_before = self.next_commit();
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        queue.row.deleted = true;
+        queue.row.sweep_owed = true;
+        queue.overdue.clear();
+        let wake = queue.next_wake.take();
+        let waiters = queue.waiters.drain();
+        let mut sequences: Vec<_> = queue.ready.reset_to_nothing().map(|key| key.sequence).collect();
+        sequences.extend(queue.delayed.reset_to_nothing().map(|key| key.sequence));
+        sequences.extend(queue.leased.reset_to_nothing().map(|key| key.sequence));
+        if let Some(wake) = wake {
+            self.wakes.remove(&(wake, number));
+        }
+        for (waiter, waiting) in waiters {
+            self.deadlines.remove(&(waiting.deadline, waiter));
+            self.waiting_in.remove(&waiter);
+            let outcome = Outcome::Rejected(Rejection::QueueNotFound { name: name.into() });
+            self.batch.effects.push(Effect::Answered { waiter, outcome });
+        }
+        self.rows.release_gone(&sequences);
+        self.touch_queue(number);
+        self.sweeps.begin_deleted(number, not_before);
+    }
+}

@@ -1,0 +1,231 @@
+//! Takes messages to work on, or waits for them. Checks in order: queue, numbers, timeout, wait, waiting calls.
+//!
+//! A call that finds too little waits; whoever changes a queue calls [`Core::serve_stirred`], which serves the waiting
+//! calls in order. So the rule who gets a message is in one place, whether it came before or after the call.
+
+use std::time::Duration;
+
+use crate::apply::Stop;
+use crate::apply::create_queue::check_duration;
+use crate::command::{Lease, WaiterId};
+use crate::id::QueueNumber;
+use crate::limits;
+use crate::outcome::{Effect, Grant, Outcome, Rejection};
+use crate::row::{DeliveryState, ReadyKey};
+use crate::stamp::Stamp;
+use crate::state::{Core, Waiter};
+
+impl Core {
+    pub(super) fn lease(&mut self, lease: &Lease, stamp: &Stamp) -> Result<Outcome, Stop> {
+        let Some(&number) = self.names.get(&lease.queue) else {
+            return Err(Rejection::QueueNotFound { name: lease.queue.clone() }.into());
+        };
+        check_lease(lease)?;
+        if self.waiting_in.len() >= self.settings.waiters {
+            return Err(Rejection::WaiterLimit { limit: self.settings.waiters }.into());
+        }
+        if let Some(queue) = self.queue_mut(number) {
+            queue.consumer_seen_at = Some(stamp.now);
+        }
+        if !self.run_due(number, stamp) {
+            self.serve_again(number);
+        }
+        // Whoever waits already goes first, with what has just become due.
+        self.serve(number, stamp);
+        let Some(queue) = self.queues.get(&number) else { return Ok(Outcome::Leased(Vec::new())) };
+        let visibility = lease.visibility_timeout.unwrap_or(queue.row.spec.visibility_timeout);
+        let waiter = Waiter {
+            max_messages: lease.max_messages,
+            min_messages: if lease.wait.is_zero() { 1 } else { lease.min_messages },
+            visibility,
+            deadline: stamp.now.plus(lease.wait),
+        };
+        let grants = self.try_grant(number, &waiter, stamp);
+        if !grants.is_empty() {
+            self.refill_ready(number);
+            return Ok(Outcome::Leased(grants));
+        }
+        if lease.wait.is_zero() && !self.may_gain(number) {
+            return Ok(Outcome::Leased(Vec::new()));
+        }
+        self.wait(number, lease.waiter, waiter, lease.wait.is_zero());
+        Ok(Outcome::Waiting)
+    }
+
+    fn wait(&mut self, number: QueueNumber, id: WaiterId, waiter: Waiter, overdue: bool) {
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        queue.waiters.add(id, waiter);
+        self.waiting_in.insert(id, number);
+        if overdue {
+            queue.overdue.push(id);
+        } else {
+            self.deadlines.insert((waiter.deadline, id));
+        }
+        self.refill_ready(number);
+    }
+
+    pub(super) fn cancel_wait(&mut self, id: WaiterId) -> Outcome {
+        self.take_waiter(id);
+        Outcome::Done
+    }
+
+    fn take_waiter(&mut self, id: WaiterId) -> Option<Waiter> {
+        let number = self.waiting_in.remove(&id)?;
+        let waiter = self.queues.get_mut(&number)?.waiters.remove(id)?;
+        self.deadlines.remove(&(waiter.deadline, id));
+        Some(waiter)
+    }
+
+    /// Whether a page under way, or due rows that were not worked off yet, may bring messages that could be granted.
+    fn may_gain(&self, number: QueueNumber) -> bool {
+        let Some(queue) = self.queues.get(&number) else { return false };
+        if queue.row.paused_at.is_some() || queue.room() == 0 {
+            return false;
+        }
+        let unread = |complete: bool, len: usize| !complete && len == 0;
+        self.restir.contains(&number)
+            || !queue.ready.is_complete()
+            || unread(queue.delayed.is_complete(), queue.delayed.len())
+            || unread(queue.leased.is_complete(), queue.leased.len())
+    }
+
+    /// Serves the waiting calls of every queue that changed.
+    pub(crate) fn serve_stirred(&mut self, stamp: &Stamp) {
+        while let Some(number) = self.batch.stirred.pop() {
+            self.serve(number, stamp);
+        }
+    }
+
+    /// This batch has done enough for a queue; the next tick goes on with it.
+    fn serve_again(&mut self, number: QueueNumber) {
+        if !self.restir.contains(&number) {
+            self.restir.push(number);
+        }
+    }
+
+    fn serve(&mut self, number: QueueNumber, stamp: &Stamp) {
+        loop {
+            let Some(queue) = self.queues.get(&number) else { return };
+            if queue.waiters.is_empty() {
+                return;
+            }
+            let available = queue.room().min(u64::try_from(queue.ready.len()).unwrap_or(u64::MAX));
+            let available = u32::try_from(available).unwrap_or(u32::MAX);
+            let paused = queue.row.paused_at.is_some();
+            let id = queue.waiters.first_served_by(available).filter(|_| !paused);
+            let Some(id) = id else { break };
+            let Some(waiter) = queue.waiters.get(id).copied() else { break };
+            let grants = self.try_grant(number, &waiter, stamp);
+            if grants.is_empty() {
+                // What was there had expired; look again at what is left, unless this batch has done enough.
+                if self.restir.contains(&number) {
+                    break;
+                }
+                continue;
+            }
+            self.take_waiter(id);
+            self.batch.effects.push(Effect::Answered { waiter: id, outcome: Outcome::Leased(grants) });
+        }
+        self.refill_ready(number);
+        self.answer_overdue(number);
+    }
+
+    /// Answers the calls whose wait is over and that nothing can serve any more.
+    fn answer_overdue(&mut self, number: QueueNumber) {
+        if self.may_gain(number) {
+            return;
+        }
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        for id in std::mem::take(&mut queue.overdue) {
+            if self.take_waiter(id).is_some() {
+                let outcome = Outcome::Leased(Vec::new());
+                self.batch.effects.push(Effect::Answered { waiter: id, outcome });
+            }
+        }
+    }
+
+    /// The wait of a call is over: it takes what is there, or an empty answer.
+    pub(super) fn end_wait(&mut self, id: WaiterId) {
+        let Some(&number) = self.waiting_in.get(&id) else { return };
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        queue.waiters.settle_for_less(id);
+        queue.overdue.push(id);
+        self.batch.stirred.push(number);
+    }
+
+    /// Grants what the call asks for, or nothing if that is less than it wants. Expired messages on the way are
+    /// removed; when they are more than a batch may do, the queue is looked at again in the next.
+    fn try_grant(&mut self, number: QueueNumber, waiter: &Waiter, stamp: &Stamp) -> Vec<Grant> {
+        let Some(keys) = self.candidates(number, waiter, stamp) else { return Vec::new() };
+        let until = stamp.now.plus(waiter.visibility);
+        let mut grants = Vec::with_capacity(keys.len());
+        for key in keys {
+            let Some(mut row) = self.rows.live(key.sequence).cloned() else { continue };
+            row.lease_generation = self.next_generation(&row);
+            row.state = DeliveryState::Leased;
+            row.leased_at = stamp.now;
+            row.due_at = until;
+            row.delivery_count += 1;
+            grants.push(Grant {
+                message: row.message_id(),
+                generation: row.lease_generation,
+                delivery_count: row.delivery_count,
+                lease_until: until,
+                sent_at: row.sent_at,
+                dead_letter: row.dead_letter.clone(),
+            });
+            self.write_row(row);
+        }
+        if let Some(queue) = self.queues.get_mut(&number) {
+            queue.counters.total_delivered += u64::try_from(grants.len()).unwrap_or(0);
+        }
+        grants
+    }
+
+    /// The first messages that may be handed out, as many as the call and the queue's limits allow; `None` if they
+    /// are fewer than the call wants.
+    fn candidates(&mut self, number: QueueNumber, waiter: &Waiter, stamp: &Stamp) -> Option<Vec<ReadyKey>> {
+        loop {
+            let queue = self.queues.get(&number)?;
+            if queue.row.paused_at.is_some() {
+                return None;
+            }
+            let most = queue.room().min(u64::from(waiter.max_messages));
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            let mut keys = Vec::with_capacity(most.min(queue.ready.len()));
+            let mut expired = None;
+            for key in queue.ready.iter().take(most) {
+                let over = self.rows.live(key.sequence).is_none_or(|row| row.expires_at <= stamp.now);
+                if over {
+                    expired = Some(key.sequence);
+                    break;
+                }
+                keys.push(*key);
+            }
+            let Some(expired) = expired else {
+                let wanted = usize::try_from(waiter.min_messages).unwrap_or(usize::MAX);
+                return (keys.len() >= wanted.max(1)).then_some(keys);
+            };
+            if !self.take_due() {
+                self.serve_again(number);
+                return None;
+            }
+            self.expire_row(expired, stamp.now);
+        }
+    }
+}
+
+fn check_lease(lease: &Lease) -> Result<(), Rejection> {
+    if lease.max_messages == 0 || lease.max_messages > limits::LEASE_MESSAGES_MAX {
+        let limit = format!("1 to {}", limits::LEASE_MESSAGES_MAX);
+        return Err(Rejection::out_of_range("max_messages", lease.max_messages, limit));
+    }
+    if lease.min_messages == 0 || lease.min_messages > lease.max_messages {
+        let limit = format!("1 to max_messages ({})", lease.max_messages);
+        return Err(Rejection::out_of_range("min_messages", lease.min_messages, limit));
+    }
+    if let Some(timeout) = lease.visibility_timeout {
+        check_duration("visibility_timeout", timeout, limits::LEASE_MIN, limits::LEASE_MAX)?;
+    }
+    check_duration("wait", lease.wait, Duration::ZERO, limits::WAIT_MAX)
+}

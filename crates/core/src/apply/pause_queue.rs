@@ -1,0 +1,32 @@
+//! Stops and starts handing out. A pause is a stored flag, not a limit of zero: sends, settles and expiry go on.
+
+use crate::apply::Stop;
+use crate::outcome::{Outcome, Rejection};
+use crate::stamp::Stamp;
+use crate::state::Core;
+
+impl Core {
+    pub(super) fn pause_queue(&mut self, name: &str, stamp: &Stamp) -> Result<Outcome, Stop> {
+        self.set_paused(name, true, stamp)
+    }
+
+    pub(super) fn resume_queue(&mut self, name: &str, stamp: &Stamp) -> Result<Outcome, Stop> {
+        self.set_paused(name, false, stamp)
+    }
+
+    fn set_paused(&mut self, name: &str, paused: bool, stamp: &Stamp) -> Result<Outcome, Stop> {
+        let Some(&number) = self.names.get(name) else {
+            return Err(Rejection::QueueNotFound { name: name.into() }.into());
+        };
+        if let Some(queue) = self.queue_mut(number)
+            && queue.row.paused_at.is_some() != paused
+        {
+            queue.row.paused_at = paused.then_some(stamp.now);
+            queue.row.revision += 1;
+            queue.row.updated_at = stamp.now;
+            self.touch_queue(number);
+            self.batch.stirred.push(number);
+        }
+        self.view(number, stamp)
+    }
+}

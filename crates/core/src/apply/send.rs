@@ -1,0 +1,217 @@
+//! Puts messages into a queue, all or none. Checks in order: queue, room, number of messages, each message, idempotency
+//! key, key seen before, number of keys.
+
+use std::sync::Arc;
+
+use crate::apply::Stop;
+use crate::apply::create_queue::check_duration;
+use crate::change::RowKey;
+use crate::command::{NewMessage, Send};
+use crate::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
+use crate::limits;
+use crate::outcome::{Outcome, Rejection, Sent, show_duration};
+use crate::row::{DedupKey, DedupRow, DeliveryRow, DeliveryState};
+use crate::spec::QueueSpec;
+use crate::stamp::{Stamp, mix, nonce};
+use crate::state::{Core, QueueState};
+use crate::time::Timestamp;
+use std::time::Duration;
+
+/// A send that passed its checks.
+pub(super) enum SendPlan<'a> {
+    /// The same key was sent before.
+    Repeated(Sent),
+    /// It has to be done.
+    Fresh { queue: QueueNumber, send: &'a Send },
+}
+
+impl Core {
+    pub(super) fn send(&mut self, send: &Send, stamp: &Stamp) -> Result<Outcome, Stop> {
+        let plan = self.plan_send(send, stamp)?;
+        Ok(Outcome::Sent(self.carry_out_send(plan, stamp)))
+    }
+
+    fn dedup_key(&self, send: &Send) -> Option<DedupKey> {
+        let queue = *self.names.get(&send.queue)?;
+        let key = send.idempotency.as_ref()?.key.clone();
+        Some(DedupKey { queue, key })
+    }
+
+    /// The remembered send that memory would have to know.
+    pub(super) fn missing_for_send(&self, send: &Send) -> Option<RowKey> {
+        let key = self.dedup_key(send)?;
+        (!self.dedup.contains_key(&key)).then_some(RowKey::Dedup(key))
+    }
+
+    /// Checks a send; changes nothing.
+    pub(super) fn plan_send<'a>(&self, send: &'a Send, stamp: &Stamp) -> Result<SendPlan<'a>, Stop> {
+        let Some(queue) = self.queue_named(&send.queue) else {
+            return Err(Rejection::QueueNotFound { name: send.queue.clone() }.into());
+        };
+        if self.space_low {
+            return Err(Rejection::StorageFull.into());
+        }
+        let count = send.messages.len();
+        if count == 0 || count > limits::SEND_MESSAGES_MAX {
+            let limit = format!("1 to {}", limits::SEND_MESSAGES_MAX);
+            return Err(Rejection::out_of_range("events", count, limit).into());
+        }
+        for message in &send.messages {
+            check_message(message, &queue.row.spec)?;
+        }
+        if let Some(repeated) = self.find_repeated(send, stamp)? {
+            return Ok(SendPlan::Repeated(repeated));
+        }
+        Ok(SendPlan::Fresh { queue: queue.number(), send })
+    }
+
+    fn find_repeated(&self, send: &Send, stamp: &Stamp) -> Result<Option<Sent>, Stop> {
+        let Some(idempotency) = &send.idempotency else { return Ok(None) };
+        let length = idempotency.key.len();
+        if length == 0 || length > limits::IDEMPOTENCY_KEY_BYTES_MAX {
+            let limit = format!("1 to {} bytes", limits::IDEMPOTENCY_KEY_BYTES_MAX);
+            return Err(Rejection::out_of_range("idempotency-key", length, limit).into());
+        }
+        let Some(key) = self.dedup_key(send) else { return Ok(None) };
+        let Some(resident) = self.dedup.get(&key) else { return Err(Stop::Needs(vec![RowKey::Dedup(key)])) };
+        if let Some(row) = resident.row.as_ref().filter(|row| row.expires_at > stamp.now) {
+            if row.digest != idempotency.digest {
+                return Err(Rejection::IdempotencyKeyReused { key: key.key }.into());
+            }
+            return Ok(Some(Sent { ids: remembered_ids(row), repeated: true }));
+        }
+        let limit = self.settings.dedup_keys;
+        if resident.row.is_none() && self.environment.dedup_count >= limit {
+            return Err(Rejection::DedupLimit { limit }.into());
+        }
+        Ok(None)
+    }
+
+    /// Does what was planned. Cannot fail.
+    pub(super) fn carry_out_send(&mut self, plan: SendPlan<'_>, stamp: &Stamp) -> Sent {
+        let (number, send) = match plan {
+            SendPlan::Repeated(sent) => return sent,
+            SendPlan::Fresh { queue, send } => (queue, send),
+        };
+        // Two sends of one settle may carry the same key.
+        if let Ok(Some(repeated)) = self.find_repeated(send, stamp) {
+            return repeated;
+        }
+        let first = self.environment.next_sequence;
+        let seed = mix(stamp.entropy ^ first.0);
+        let mut ids = Vec::with_capacity(send.messages.len());
+        for message in &send.messages {
+            let sequence = self.draw_sequence();
+            let Some(queue) = self.queues.get_mut(&number) else { continue };
+            let row = new_row(message, queue, sequence, nonce(seed, sequence.0), stamp.now);
+            queue.counters.total_sent += 1;
+            ids.push(row.message_id());
+            self.batch.messages.push((sequence, Arc::clone(&message.content)));
+            self.write_row(row);
+        }
+        self.remember_send(number, send, first, seed, stamp.now);
+        Sent { ids, repeated: false }
+    }
+
+    fn remember_send(
+        &mut self,
+        number: QueueNumber,
+        send: &Send,
+        first: Sequence,
+        seed: u64,
+        now: Timestamp,
+    ) {
+        let Some(idempotency) = &send.idempotency else { return };
+        let retention = self.queues.get(&number).and_then(|queue| queue.row.spec.retention);
+        let window = retention.unwrap_or(limits::IDEMPOTENCY_WINDOW_MAX).min(limits::IDEMPOTENCY_WINDOW_MAX);
+        let key = DedupKey { queue: number, key: idempotency.key.clone() };
+        let row = DedupRow {
+            key: key.clone(),
+            digest: idempotency.digest,
+            sent_at: now,
+            first_sequence: first,
+            count: u32::try_from(send.messages.len()).unwrap_or(u32::MAX),
+            nonce_seed: seed,
+            expires_at: now.plus(window),
+        };
+        let replaces = self.dedup.get(&key).is_some_and(|resident| resident.row.is_some());
+        if !replaces {
+            self.environment.dedup_count += 1;
+        }
+        let commit = self.next_commit();
+        self.sweeps.note_dedup_expiry(row.expires_at, commit);
+        self.touch_dedup(key, Some(row));
+    }
+}
+
+fn remembered_ids(row: &DedupRow) -> Vec<MessageId> {
+    let first = row.first_sequence.0;
+    let sequences = first..first + u64::from(row.count);
+    sequences
+        .map(|sequence| MessageId {
+            sent_at: row.sent_at,
+            sequence: Sequence(sequence),
+            nonce: nonce(row.nonce_seed, sequence),
+        })
+        .collect()
+}
+
+fn check_message(message: &NewMessage, spec: &QueueSpec) -> Result<(), Rejection> {
+    let size = message.content.size_bytes();
+    if size > limits::CONTENT_BYTES_MAX {
+        let limit = format!("{} bytes", limits::CONTENT_BYTES_MAX);
+        return Err(Rejection::out_of_range("data", format!("{size} bytes"), limit));
+    }
+    if let Some(delay) = message.delay {
+        check_duration("delay", delay, Duration::ZERO, limits::DELAY_MAX)?;
+    }
+    if let Some(life) = message.time_to_live {
+        check_duration("ttl", life, limits::LEASE_MIN, limits::RETENTION_MAX)?;
+    }
+    let delay = message.delay.unwrap_or(spec.delay);
+    let life = [spec.retention, message.time_to_live].into_iter().flatten().min();
+    if let Some(life) = life
+        && delay >= life
+        && !delay.is_zero()
+    {
+        let limit = format!("below {}, how long the message lives", show_duration(life));
+        return Err(Rejection::out_of_range("delay", show_duration(delay), limit));
+    }
+    Ok(())
+}
+
+fn new_row(
+    message: &NewMessage,
+    queue: &QueueState,
+    sequence: Sequence,
+    nonce: u64,
+    now: Timestamp,
+) -> DeliveryRow {
+    let spec = &queue.row.spec;
+    let delay = message.delay.unwrap_or(spec.delay);
+    let visible_at = now.plus(delay);
+    let life = [spec.retention, message.time_to_live].into_iter().flatten().min();
+    let order_at = match spec.order {
+        crate::spec::Order::Visible => visible_at,
+        crate::spec::Order::Sent => now,
+    };
+    DeliveryRow {
+        sequence,
+        queue: queue.number(),
+        nonce,
+        sent_at: now,
+        entered: sequence,
+        state: if delay.is_zero() { DeliveryState::Ready } else { DeliveryState::Delayed },
+        priority: message.priority,
+        retried: false,
+        order_at,
+        due_at: visible_at,
+        leased_at: Timestamp::ZERO,
+        expires_at: life.map_or(Timestamp::NEVER, |life| now.plus(life)),
+        lease_generation: LeaseGeneration::default(),
+        delivery_count: 0,
+        failure_count: 0,
+        lost_lease_count: 0,
+        dead_letter: None,
+    }
+}

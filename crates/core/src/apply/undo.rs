@@ -1,0 +1,44 @@
+//! Takes grants back whose answer nobody got: ready again at the old place, counts and limits as before, the generation
+//! not reused (design-holes B13).
+
+use crate::apply::Stop;
+use crate::change::RowKey;
+use crate::command::LeaseRef;
+use crate::outcome::Outcome;
+use crate::stamp::Stamp;
+use crate::state::Core;
+
+impl Core {
+    pub(super) fn undo(&mut self, leases: &[LeaseRef], stamp: &Stamp) -> Result<Outcome, Stop> {
+        let missing = self.missing_leases(leases.iter());
+        if !missing.is_empty() {
+            return Err(Stop::Needs(missing));
+        }
+        let mut undone = 0;
+        for lease in leases {
+            let Some(row) = self.rows.live(lease.message.sequence) else { continue };
+            let number = row.queue;
+            if row.message_id() != lease.message || row.lease_generation != lease.generation {
+                continue;
+            }
+            if self.return_lease(lease.message.sequence, stamp.now) {
+                undone += 1;
+                if let Some(queue) = self.queues.get_mut(&number) {
+                    queue.counters.total_undone += 1;
+                }
+            }
+        }
+        Ok(Outcome::Undone(undone))
+    }
+
+    /// Deliveries that memory would have to know to settle these leases.
+    pub(super) fn missing_leases<'a>(&self, leases: impl Iterator<Item = &'a LeaseRef>) -> Vec<RowKey> {
+        leases
+            .map(|lease| lease.message.sequence)
+            .filter(|&sequence| {
+                sequence < self.environment.next_sequence && self.rows.get(sequence).is_none()
+            })
+            .map(RowKey::Delivery)
+            .collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! Compares memory with a full scan of what is stored. For the simulator and tests; never in a request path.
+
+use std::collections::BTreeMap;
+
+use crate::id::{QueueNumber, Sequence};
+use crate::row::{CountersRow, DeliveryRow, DeliveryState};
+use crate::state::Core;
+
+/// Something that must never be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation(pub String);
+
+macro_rules! demand {
+    ($condition:expr, $($message:tt)*) => {
+        if !$condition {
+            return Err(Violation(format!($($message)*)));
+        }
+    };
+}
+
+impl Core {
+    /// Checks the invariants against all deliveries of the environment, as they are after every applied command:
+    /// those stored, with everything laid over them that is not committed yet.
+    ///
+    /// # Errors
+    /// The first [`Violation`] found.
+    pub fn check(&self, stored: &BTreeMap<Sequence, DeliveryRow>) -> Result<(), Violation> {
+        let rows = self.overlaid(stored);
+        let mut counters: BTreeMap<QueueNumber, CountersRow> = BTreeMap::new();
+        for row in rows.values() {
+            let Some(queue) = self.queues.get(&row.queue) else {
+                return Err(Violation(format!("{} is in queue {}, which is not", row.sequence, row.queue)));
+            };
+            if queue.is_gone(row) {
+                demand!(queue.row.sweep_owed, "{} is gone and nobody will remove it", row.sequence);
+                continue;
+            }
+            let count = counters.entry(row.queue).or_default();
+            match row.state {
+                DeliveryState::Cancelled => count.cancelled += 1,
+                DeliveryState::Completed => count.completed += 1,
+                DeliveryState::Dead => count.dead += 1,
+                DeliveryState::Delayed => count.delayed += 1,
+                DeliveryState::Leased => count.leased += 1,
+                DeliveryState::Ready => count.ready += 1,
+            }
+            let covered = match row.state {
+                DeliveryState::Ready => queue.ready.covers(&row.ready_key()),
+                DeliveryState::Delayed => queue.delayed.covers(&row.due_key()),
+                DeliveryState::Leased => queue.leased.covers(&row.due_key()),
+                _ => false,
+            };
+            demand!(
+                covered == queue.holds(row),
+                "{} in state {:?} of {} is {} the window's edge but {}inside",
+                row.sequence,
+                row.state,
+                queue.row.name,
+                if covered { "before" } else { "behind" },
+                if covered { "not " } else { "" },
+            );
+            demand!(
+                !queue.holds(row) || self.rows.live(row.sequence) == Some(row),
+                "{} is in a window without its row",
+                row.sequence
+            );
+        }
+        for (number, queue) in &self.queues {
+            if !queue.row.deleted {
+                let counted = counters.remove(number).unwrap_or_default();
+                check_counts(&queue.row.name, &queue.counters, &counted)?;
+                let limit = queue.row.spec.concurrency_max.map_or(u64::MAX, u64::from);
+                demand!(counted.leased <= limit, "{} leases held, limit {limit}", counted.leased);
+                demand!(
+                    queue.ready.iter().all(|key| rows.contains_key(&key.sequence)),
+                    "the ready window of {} holds a row that is not",
+                    queue.row.name
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn overlaid(&self, stored: &BTreeMap<Sequence, DeliveryRow>) -> BTreeMap<Sequence, DeliveryRow> {
+        let mut rows = stored.clone();
+        for (&sequence, resident) in &self.rows.map {
+            match &resident.row {
+                Some(row) => rows.insert(sequence, row.clone()),
+                None => rows.remove(&sequence),
+            };
+        }
+        rows
+    }
+
+    /// Delivery rows in memory.
+    #[must_use]
+    pub fn resident_rows(&self) -> usize {
+        self.rows.map.len()
+    }
+}
+
+fn check_counts(name: &str, known: &CountersRow, counted: &CountersRow) -> Result<(), Violation> {
+    let pairs = [
+        ("ready", known.ready, counted.ready),
+        ("delayed", known.delayed, counted.delayed),
+        ("leased", known.leased, counted.leased),
+        ("dead", known.dead, counted.dead),
+        ("completed", known.completed, counted.completed),
+        ("cancelled", known.cancelled, counted.cancelled),
+    ];
+    for (what, known, counted) in pairs {
+        demand!(known == counted, "queue {name} counts {known} {what}, a scan finds {counted}");
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! One queue in memory: its row, its counters, its windows and who waits.
+
+use crate::command::WaiterId;
+use crate::id::QueueNumber;
+use crate::row::{CountersRow, DeliveryRow, DeliveryState, DueKey, QueueRow, ReadyKey};
+use crate::state::waiters::Waiters;
+use crate::state::window::Window;
+use crate::time::Timestamp;
+
+#[derive(Debug)]
+pub(crate) struct QueueState {
+    pub(crate) row: QueueRow,
+    pub(crate) counters: CountersRow,
+    pub(crate) ready: Window<ReadyKey>,
+    pub(crate) delayed: Window<DueKey>,
+    pub(crate) leased: Window<DueKey>,
+    pub(crate) waiters: Waiters,
+    /// Waiters past their deadline that a page under way may still serve.
+    pub(crate) overdue: Vec<WaiterId>,
+    /// When it has to be looked at; may be earlier than needed, never later.
+    pub(crate) next_wake: Option<Timestamp>,
+    /// When a lease call last came; later than the counters' copy, which is only written along with them.
+    pub(crate) consumer_seen_at: Option<Timestamp>,
+    pub(crate) row_touched: bool,
+    pub(crate) counters_touched: bool,
+}
+
+impl QueueState {
+    /// A queue that was just made.
+    pub(crate) fn new(row: QueueRow) -> Self {
+        let counters = CountersRow { queue: row.number, ..CountersRow::default() };
+        Self::stored(row, counters)
+    }
+
+    /// A queue as it was stored. An order with nothing in it is known without reading.
+    pub(crate) fn stored(row: QueueRow, counters: CountersRow) -> Self {
+        fn window<K: Ord + Copy>(count: u64) -> Window<K> {
+            if count == 0 { Window::of_nothing() } else { Window::unread() }
+        }
+        let seen = counters.consumer_seen_at;
+        Self {
+            ready: window(counters.ready),
+            delayed: window(counters.delayed),
+            leased: window(counters.leased),
+            waiters: Waiters::default(),
+            overdue: Vec::new(),
+            next_wake: None,
+            consumer_seen_at: (seen > Timestamp::ZERO).then_some(seen),
+            row_touched: false,
+            counters_touched: false,
+            row,
+            counters,
+        }
+    }
+
+    pub(crate) fn number(&self) -> QueueNumber {
+        self.row.number
+    }
+
+    /// Whether a stored row is gone by a purge or because the queue is: it is only waiting to be removed.
+    pub(crate) fn is_gone(&self, row: &DeliveryRow) -> bool {
+        let purged = matches!(row.state, DeliveryState::Ready | DeliveryState::Delayed)
+            && row.entered <= self.row.purged_through;
+        self.row.deleted || purged
+    }
+
+    /// The counter of a state.
+    pub(crate) fn count_mut(&mut self, state: DeliveryState) -> &mut u64 {
+        match state {
+            DeliveryState::Cancelled => &mut self.counters.cancelled,
+            DeliveryState::Completed => &mut self.counters.completed,
+            DeliveryState::Dead => &mut self.counters.dead,
+            DeliveryState::Delayed => &mut self.counters.delayed,
+            DeliveryState::Leased => &mut self.counters.leased,
+            DeliveryState::Ready => &mut self.counters.ready,
+        }
+    }
+
+    /// Puts a row into the order of its state. Answers the time at which it is due, if memory must remember that.
+    pub(crate) fn link(&mut self, row: &DeliveryRow) -> Option<Timestamp> {
+        *self.count_mut(row.state) += 1;
+        match row.state {
+            DeliveryState::Ready => {
+                self.ready.insert(row.ready_key());
+                None
+            }
+            DeliveryState::Delayed => {
+                self.delayed.insert(row.due_key());
+                Some(row.due_at)
+            }
+            DeliveryState::Leased => {
+                self.leased.insert(row.due_key());
+                Some(row.due_at)
+            }
+            DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Dead => None,
+        }
+    }
+
+    /// Takes a row out of the order of its state.
+    ///
+    /// Invariant: a count never goes below zero; a row is unlinked once for each time it was linked.
+    pub(crate) fn unlink(&mut self, row: &DeliveryRow) {
+        let count = self.count_mut(row.state);
+        assert!(*count > 0, "count of {:?} in queue {} goes below zero", row.state, row.queue);
+        *count -= 1;
+        match row.state {
+            DeliveryState::Ready => self.ready.remove(&row.ready_key()),
+            DeliveryState::Delayed => self.delayed.remove(&row.due_key()),
+            DeliveryState::Leased => self.leased.remove(&row.due_key()),
+            DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Dead => {}
+        }
+    }
+
+    /// Whether a row's key is inside the window of its state.
+    pub(crate) fn holds(&self, row: &DeliveryRow) -> bool {
+        match row.state {
+            DeliveryState::Ready => self.ready.contains(&row.ready_key()),
+            DeliveryState::Delayed => self.delayed.contains(&row.due_key()),
+            DeliveryState::Leased => self.leased.contains(&row.due_key()),
+            DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Dead => false,
+        }
+    }
+
+    /// The change of a row behind the edge is durable.
+    pub(crate) fn forget_aside(&mut self, row: &DeliveryRow) {
+        match row.state {
+            DeliveryState::Ready => self.ready.forget_aside(&row.ready_key()),
+            DeliveryState::Delayed => self.delayed.forget_aside(&row.due_key()),
+            DeliveryState::Leased => self.leased.forget_aside(&row.due_key()),
+            DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Dead => {}
+        }
+    }
+
+    /// A row that a cut window no longer holds, but whose change is not durable yet.
+    pub(crate) fn keep_aside(&mut self, row: &DeliveryRow) {
+        match row.state {
+            DeliveryState::Ready => self.ready.insert(row.ready_key()),
+            DeliveryState::Delayed => self.delayed.insert(row.due_key()),
+            DeliveryState::Leased => self.leased.insert(row.due_key()),
+            DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Dead => {}
+        }
+    }
+
+    /// How many more leases the queue's limits allow.
+    pub(crate) fn room(&self) -> u64 {
+        let concurrency = self.row.spec.concurrency_max.map_or(u64::MAX, u64::from);
+        concurrency.min(u64::from(self.row.spec.leased_max)).saturating_sub(self.counters.leased)
+    }
+
+    /// The earliest time at which a row in memory is due.
+    pub(crate) fn first_due(&self) -> Option<Timestamp> {
+        let delayed = self.delayed.first().map(|key| key.due_at);
+        let leased = self.leased.first().map(|key| key.due_at);
+        [delayed, leased].into_iter().flatten().min()
+    }
+}

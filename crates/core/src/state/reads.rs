@@ -1,0 +1,437 @@
+//! What memory asks the store for, and how an answer that is older than memory is laid under it.
+//!
+//! Windows read on when they run low. Sweeps walk an order once and remove what is over: expired messages, expired
+//! idempotency keys, rows of purged and deleted queues, leases of a restored copy.
+
+use std::collections::VecDeque;
+
+use crate::change::{Page, Rows as ReadRows, Scan};
+use crate::id::{CommitSequence, QueueNumber};
+use crate::row::{DeliveryRow, DeliveryState, DueKey, ReadyKey};
+use crate::stamp::Stamp;
+use crate::state::Core;
+use crate::time::Timestamp;
+
+/// Rows of the first page of a window that nothing was read of; a queue that is only counted stays small.
+const FIRST_PAGE_ROWS: usize = 64;
+/// Rows of every later page, at most.
+const PAGE_ROWS: usize = 1_000;
+/// Expiry is looked for at most so often, in milliseconds.
+const EXPIRY_PAUSE_MILLIS: i64 = 1_000;
+
+/// A page that memory asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WantedScan {
+    /// To be handed back with the page.
+    pub ticket: ScanTicket,
+    /// What to read.
+    pub scan: Scan,
+}
+
+/// What a page is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanTicket {
+    /// The window of a queue's deliveries in a state.
+    Window {
+        /// The queue.
+        queue: QueueNumber,
+        /// The state.
+        state: DeliveryState,
+        /// Tells a page that was asked for before the window was reset.
+        era: u32,
+    },
+    /// Expired messages.
+    Expiry,
+    /// Expired idempotency keys.
+    DedupExpiry,
+    /// The first of the owed sweeps.
+    Owed,
+}
+
+impl ScanTicket {
+    /// A sweep can wait while commands do not.
+    #[must_use]
+    pub fn is_sweep(&self) -> bool {
+        !matches!(self, Self::Window { .. })
+    }
+}
+
+/// A walk through everything that is over by now.
+#[derive(Debug)]
+struct TimedSweep {
+    next_check: Timestamp,
+    after: Option<DueKey>,
+    scanning: bool,
+    /// The last commit that wrote a row with an end: a page that did not see it proves nothing about the rest.
+    noted_in: CommitSequence,
+}
+
+impl TimedSweep {
+    fn note(&mut self, at: Timestamp, commit: CommitSequence) {
+        self.next_check = self.next_check.min(at);
+        self.noted_in = commit;
+    }
+
+    /// A page is asked for; what is noted from now on counts anew.
+    fn begin(&mut self) {
+        self.scanning = true;
+        self.next_check = Timestamp::NEVER;
+    }
+
+    /// A page came. `first_left` is the end of the first row that is not over yet.
+    fn end(&mut self, page: &Page, first_left: Option<Timestamp>, now: Timestamp) {
+        self.scanning = false;
+        let pause = Timestamp::from_millis(now.as_millis() + EXPIRY_PAUSE_MILLIS);
+        let all_seen = first_left.is_some() || page.end;
+        let next = match first_left {
+            Some(at) => at.max(pause),
+            None if page.end => Timestamp::NEVER,
+            None => Timestamp::ZERO,
+        };
+        let next = if page.snapshot < self.noted_in { next.min(pause) } else { next };
+        self.next_check = self.next_check.min(next);
+        self.after = if all_seen { None } else { page.deliveries.last().map(DeliveryRow::expiry_key) };
+    }
+}
+
+/// A walk through one queue.
+#[derive(Debug)]
+struct OwedSweep {
+    queue: QueueNumber,
+    kind: OwedKind,
+    /// The states still to walk through, the present one first.
+    states: Vec<DeliveryState>,
+    after_ready: Option<ReadyKey>,
+    after_due: Option<DueKey>,
+    /// Reads must see this commit: the one that made the rows gone.
+    not_before: CommitSequence,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum OwedKind {
+    /// Rows that a purge or a deletion left.
+    Gone,
+    /// Leases that a restored copy brought.
+    Void,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sweeps {
+    expiry: TimedSweep,
+    dedup: TimedSweep,
+    owed: VecDeque<OwedSweep>,
+    owed_scanning: bool,
+}
+
+const LIVE_STATES: [DeliveryState; 2] = [DeliveryState::Ready, DeliveryState::Delayed];
+const ALL_STATES: [DeliveryState; 6] = [
+    DeliveryState::Ready,
+    DeliveryState::Delayed,
+    DeliveryState::Leased,
+    DeliveryState::Dead,
+    DeliveryState::Completed,
+    DeliveryState::Cancelled,
+];
+
+impl Sweeps {
+    pub(crate) fn new() -> Self {
+        let timed = || TimedSweep {
+            next_check: Timestamp::ZERO,
+            after: None,
+            scanning: false,
+            noted_in: CommitSequence::default(),
+        };
+        Self { expiry: timed(), dedup: timed(), owed: VecDeque::new(), owed_scanning: false }
+    }
+
+    fn begin(
+        &mut self,
+        queue: QueueNumber,
+        kind: OwedKind,
+        states: &[DeliveryState],
+        not_before: CommitSequence,
+    ) {
+        let states = states.to_vec();
+        self.owed.push_back(OwedSweep {
+            queue,
+            kind,
+            states,
+            after_ready: None,
+            after_due: None,
+            not_before,
+        });
+    }
+
+    pub(crate) fn begin_gone(&mut self, queue: QueueNumber) {
+        self.begin(queue, OwedKind::Gone, &ALL_STATES, CommitSequence::default());
+    }
+
+    pub(crate) fn begin_purged(&mut self, queue: QueueNumber, not_before: CommitSequence) {
+        self.begin(queue, OwedKind::Gone, &LIVE_STATES, not_before);
+    }
+
+    pub(crate) fn begin_deleted(&mut self, queue: QueueNumber, not_before: CommitSequence) {
+        self.begin(queue, OwedKind::Gone, &ALL_STATES, not_before);
+    }
+
+    pub(crate) fn begin_void(&mut self, queue: QueueNumber) {
+        self.begin(queue, OwedKind::Void, &[DeliveryState::Leased], CommitSequence::default());
+    }
+
+    pub(crate) fn next_due(&self, settled: CommitSequence) -> Option<Timestamp> {
+        let timed = [&self.expiry, &self.dedup]
+            .into_iter()
+            .filter(|sweep| !sweep.scanning && sweep.next_check < Timestamp::NEVER)
+            .map(|sweep| sweep.next_check);
+        let owed = self.owed.front().filter(|owed| !self.owed_scanning && owed.not_before <= settled);
+        timed.chain(owed.map(|_| Timestamp::ZERO)).min()
+    }
+
+    /// A message written by `commit` expires then.
+    pub(crate) fn note_expiry(&mut self, at: Timestamp, commit: CommitSequence) {
+        self.expiry.note(at, commit);
+    }
+
+    /// An idempotency key written by `commit` expires then.
+    pub(crate) fn note_dedup_expiry(&mut self, at: Timestamp, commit: CommitSequence) {
+        self.dedup.note(at, commit);
+    }
+}
+
+impl Core {
+    fn page_rows(&self, first: bool) -> usize {
+        let most = if first { FIRST_PAGE_ROWS } else { PAGE_ROWS };
+        most.min(self.settings.window_entries.max(1))
+    }
+
+    fn low_water(&self) -> usize {
+        (self.settings.window_entries / 2).max(1)
+    }
+
+    /// Reads on if few ready messages are left in memory.
+    pub(crate) fn refill_ready(&mut self, number: QueueNumber) {
+        let low = self.low_water();
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        if queue.ready.len() >= low {
+            return;
+        }
+        let Some((after, era)) = queue.ready.begin_scan() else { return };
+        let limit = self.page_rows(after.is_none());
+        let ticket = ScanTicket::Window { queue: number, state: DeliveryState::Ready, era };
+        self.batch.scans.push(WantedScan { ticket, scan: Scan::Ready { queue: number, after, limit } });
+    }
+
+    /// Reads on if few due times are left in memory.
+    pub(crate) fn refill_due(&mut self, number: QueueNumber) {
+        let low = self.low_water();
+        for state in [DeliveryState::Delayed, DeliveryState::Leased] {
+            let Some(queue) = self.queues.get_mut(&number) else { return };
+            let window = if state == DeliveryState::Delayed { &mut queue.delayed } else { &mut queue.leased };
+            if window.len() >= low.clamp(1, FIRST_PAGE_ROWS / 2) {
+                continue;
+            }
+            let Some((after, era)) = window.begin_scan() else { continue };
+            let limit = self.page_rows(after.is_none());
+            let ticket = ScanTicket::Window { queue: number, state, era };
+            let scan = Scan::Due { queue: number, state, after, limit };
+            self.batch.scans.push(WantedScan { ticket, scan });
+        }
+    }
+
+    /// Asks for the next page of each sweep that has work.
+    pub(crate) fn start_sweeps(&mut self, now: Timestamp) {
+        let limit = self.settings.due_per_batch.max(1);
+        let settled = self.rows.settled;
+        let sweeps = &mut self.sweeps;
+        if !sweeps.expiry.scanning && sweeps.expiry.next_check <= now {
+            sweeps.expiry.begin();
+            let scan = Scan::Expiry { after: sweeps.expiry.after, limit };
+            self.batch.scans.push(WantedScan { ticket: ScanTicket::Expiry, scan });
+        }
+        if !sweeps.dedup.scanning && sweeps.dedup.next_check <= now {
+            sweeps.dedup.begin();
+            let scan = Scan::DedupExpiry { until: Timestamp::NEVER, limit };
+            self.batch.scans.push(WantedScan { ticket: ScanTicket::DedupExpiry, scan });
+        }
+        if let Some(owed) = sweeps.owed.front()
+            && !sweeps.owed_scanning
+            && owed.not_before <= settled
+            && let Some(&state) = owed.states.first()
+        {
+            let queue = owed.queue;
+            let scan = match state {
+                DeliveryState::Ready => Scan::Ready { queue, after: owed.after_ready, limit },
+                _ => Scan::Due { queue, state, after: owed.after_due, limit },
+            };
+            sweeps.owed_scanning = true;
+            self.batch.scans.push(WantedScan { ticket: ScanTicket::Owed, scan });
+        }
+    }
+
+    /// Rows that were read by key. Memory wins where it has them.
+    pub fn absorb_rows(&mut self, rows: ReadRows) {
+        for (sequence, row) in rows.deliveries {
+            self.rows.admit(sequence, row);
+            self.rows.cache(sequence);
+        }
+        for (key, row) in rows.dedup {
+            self.admit_dedup(key, row);
+        }
+    }
+
+    /// A page came. It is part of the batch being applied.
+    pub fn absorb(&mut self, ticket: ScanTicket, page: Page, stamp: &Stamp) {
+        self.set_stamp(stamp);
+        match ticket {
+            ScanTicket::Window { queue, state, era } => {
+                self.absorb_window(queue, state, era, page);
+                self.batch.stirred.push(queue);
+            }
+            ScanTicket::Expiry => self.absorb_expired(page, stamp.now),
+            ScanTicket::DedupExpiry => self.absorb_expired_dedup(page, stamp.now),
+            ScanTicket::Owed => self.absorb_owed(page, stamp),
+        }
+        self.serve_stirred(stamp);
+    }
+
+    fn absorb_window(&mut self, number: QueueNumber, state: DeliveryState, era: u32, page: Page) {
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        let wanted = match state {
+            DeliveryState::Ready => queue.ready.end_scan(era),
+            DeliveryState::Delayed => queue.delayed.end_scan(era),
+            _ => queue.leased.end_scan(era),
+        };
+        if !wanted {
+            return;
+        }
+        let last = page.deliveries.last();
+        match state {
+            DeliveryState::Ready => queue.ready.advance(last.map(DeliveryRow::ready_key), page.end),
+            DeliveryState::Delayed => queue.delayed.advance(last.map(DeliveryRow::due_key), page.end),
+            _ => queue.leased.advance(last.map(DeliveryRow::due_key), page.end),
+        }
+        for row in page.deliveries {
+            let sequence = row.sequence;
+            if self.rows.get(sequence).is_none() {
+                if queue.is_gone(&row) {
+                    continue;
+                }
+                self.rows.admit(sequence, Some(row));
+            }
+            // What memory says of the row counts: it may have left this order since the page was read.
+            let Some(row) = self.rows.live(sequence) else { continue };
+            if row.queue == number && row.state == state && !queue.is_gone(row) {
+                queue.keep_aside(row);
+            }
+        }
+        self.refresh_wake(number);
+    }
+
+    fn absorb_expired(&mut self, page: Page, now: Timestamp) {
+        let first_left = page.deliveries.iter().map(|row| row.expires_at).find(|&at| at > now);
+        self.sweeps.expiry.end(&page, first_left, now);
+        for row in page.deliveries {
+            if row.expires_at > now {
+                return;
+            }
+            let sequence = row.sequence;
+            self.rows.admit(sequence, Some(row));
+            self.expire_row(sequence, now);
+            self.rows.cache(sequence);
+        }
+    }
+
+    /// Removes a message whose time is over, unless it is held.
+    pub(crate) fn expire_row(&mut self, sequence: crate::id::Sequence, now: Timestamp) {
+        let Some(row) = self.rows.live(sequence) else { return };
+        if row.state == DeliveryState::Leased || row.expires_at > now {
+            return;
+        }
+        let number = row.queue;
+        let gone = self.queues.get(&number).is_none_or(|queue| queue.is_gone(row));
+        self.erase_row(sequence, !gone);
+        if !gone && let Some(queue) = self.queues.get_mut(&number) {
+            queue.counters.total_expired += 1;
+        }
+    }
+
+    fn absorb_expired_dedup(&mut self, page: Page, now: Timestamp) {
+        let first_left = page.dedup.iter().map(|row| row.expires_at).find(|&at| at > now);
+        self.sweeps.dedup.end(&page, first_left, now);
+        for row in page.dedup {
+            if row.expires_at > now {
+                return;
+            }
+            let renewed = self
+                .dedup
+                .get(&row.key)
+                .is_some_and(|resident| resident.row.as_ref().is_none_or(|live| live.expires_at > now));
+            if !renewed {
+                self.environment.dedup_count = self.environment.dedup_count.saturating_sub(1);
+                self.touch_dedup(row.key, None);
+            }
+        }
+    }
+
+    fn absorb_owed(&mut self, page: Page, stamp: &Stamp) {
+        self.sweeps.owed_scanning = false;
+        let Some(owed) = self.sweeps.owed.front_mut() else { return };
+        let (number, kind) = (owed.queue, owed.kind);
+        if page.end {
+            owed.states.remove(0);
+            owed.after_ready = None;
+            owed.after_due = None;
+        } else if let Some(last) = page.deliveries.last() {
+            owed.after_ready = Some(last.ready_key());
+            owed.after_due = Some(last.due_key());
+        }
+        let done = owed.states.is_empty();
+        for row in page.deliveries {
+            let sequence = row.sequence;
+            self.rows.admit(sequence, Some(row));
+            match kind {
+                OwedKind::Gone => self.remove_gone(number, sequence),
+                OwedKind::Void => self.end_void_lease(sequence, stamp.now),
+            }
+            self.rows.cache(sequence);
+        }
+        if done {
+            self.sweeps.owed.pop_front();
+            self.finish_owed(number, kind);
+        }
+    }
+
+    fn remove_gone(&mut self, number: QueueNumber, sequence: crate::id::Sequence) {
+        let Some(row) = self.rows.live(sequence) else { return };
+        if row.queue != number {
+            return;
+        }
+        if self.queues.get(&number).is_none_or(|queue| queue.is_gone(row)) {
+            self.erase_row(sequence, false);
+        }
+    }
+
+    fn finish_owed(&mut self, number: QueueNumber, kind: OwedKind) {
+        if self.sweeps.owed.iter().any(|owed| owed.queue == number && owed.kind == kind) {
+            return;
+        }
+        match kind {
+            OwedKind::Gone => {
+                let Some(queue) = self.queues.get_mut(&number) else { return };
+                if queue.row.deleted {
+                    self.queues.remove(&number);
+                    self.batch.queues_removed.push(number);
+                } else {
+                    queue.row.sweep_owed = false;
+                    self.touch_queue(number);
+                }
+            }
+            OwedKind::Void => {
+                if !self.sweeps.owed.iter().any(|owed| owed.kind == OwedKind::Void) {
+                    self.environment.leases_void_below = crate::id::LeaseGeneration::default();
+                    self.batch.environment_touched = true;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The delivery rows that memory holds, and when it may let go of them.
+//!
+//! Invariant: a row leaves memory only when its last change is durable and visible to every read that was begun
+//! (design-holes A6). Until then it lies over whatever a read brings. A removed row stays as a marker for as long.
+
+use std::collections::VecDeque;
+
+use crate::id::{CommitSequence, Sequence};
+use crate::row::{DeliveryRow, DeliveryState};
+use crate::state::hash::NumberMap;
+
+#[derive(Debug)]
+pub(crate) struct Resident {
+    /// `None`: removed, or known not to exist.
+    pub(crate) row: Option<DeliveryRow>,
+    /// The commit that carries its last change.
+    pub(crate) changed_in: CommitSequence,
+    /// The store has it, as of the last sealed batch.
+    pub(crate) stored: bool,
+    /// Changed in the batch that is being applied.
+    pub(crate) touched: bool,
+    /// Kept although no window holds it; in `Rows::cached`.
+    pub(crate) cached: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) map: NumberMap<Sequence, Resident>,
+    /// Changes that are not known to be durable, in commit order.
+    pub(crate) unsettled: VecDeque<(CommitSequence, Sequence)>,
+    /// Rows kept beyond the windows, oldest first.
+    cached: VecDeque<Sequence>,
+    /// Everything up to here is durable and visible to every read that was begun.
+    pub(crate) settled: CommitSequence,
+}
+
+impl Rows {
+    /// Nothing in memory, everything up to `commit` in the store.
+    pub(crate) fn settled_at(commit: CommitSequence) -> Self {
+        Self { settled: commit, ..Self::default() }
+    }
+
+    pub(crate) fn get(&self, sequence: Sequence) -> Option<&Resident> {
+        self.map.get(&sequence)
+    }
+
+    /// A live row that memory holds.
+    pub(crate) fn live(&self, sequence: Sequence) -> Option<&DeliveryRow> {
+        self.map.get(&sequence)?.row.as_ref()
+    }
+
+    /// A row that a read brought, unless memory knows better.
+    pub(crate) fn admit(&mut self, sequence: Sequence, row: Option<DeliveryRow>) {
+        self.map.entry(sequence).or_insert_with(|| Resident {
+            stored: row.is_some(),
+            row,
+            changed_in: CommitSequence::default(),
+            touched: false,
+            cached: false,
+        });
+    }
+
+    /// Keeps a row for a while although no window holds it.
+    pub(crate) fn cache(&mut self, sequence: Sequence) {
+        if let Some(resident) = self.map.get_mut(&sequence)
+            && !resident.cached
+        {
+            resident.cached = true;
+            self.cached.push_back(sequence);
+        }
+    }
+
+    /// Lets the oldest cached rows go until at most `keep` are left. `held` says whether a window holds a row.
+    pub(crate) fn evict(&mut self, keep: usize, held: impl Fn(&DeliveryRow) -> bool) {
+        while self.cached.len() > keep {
+            let Some(sequence) = self.cached.pop_front() else { return };
+            let settled = self.settled;
+            let Some(resident) = self.map.get_mut(&sequence) else { continue };
+            resident.cached = false;
+            let unsettled = resident.touched || resident.changed_in > settled;
+            if !unsettled && !resident.row.as_ref().is_some_and(&held) {
+                self.map.remove(&sequence);
+            }
+        }
+    }
+
+    /// Whether a settled row that no window holds is worth keeping: its holder will name it again.
+    pub(crate) fn worth_caching(row: &DeliveryRow) -> bool {
+        row.state == DeliveryState::Leased
+    }
+
+    /// Lets go of rows that are gone although they are still stored, except where a change is on its way.
+    pub(crate) fn release_gone(&mut self, sequences: &[Sequence]) {
+        for sequence in sequences {
+            let settled = self.settled;
+            let keep =
+                |resident: &Resident| resident.touched || resident.changed_in > settled || resident.cached;
+            if self.map.get(sequence).is_some_and(|resident| !keep(resident)) {
+                self.map.remove(sequence);
+            }
+        }
+    }
+
+    pub(crate) fn cached_len(&self) -> usize {
+        self.cached.len()
+    }
+}

@@ -1,0 +1,202 @@
+//! From a batch in memory to one [`ChangeSet`], and from a durable commit to what memory may forget.
+
+use std::sync::Arc;
+
+use crate::change::{ChangeSet, DeliveryChange};
+use crate::id::{CommitSequence, QueueNumber};
+use crate::outcome::Effect;
+use crate::row::{DeliveryRow, MessageRow};
+use crate::state::rows::Rows;
+use crate::state::{Batch, Core, WantedScan};
+
+impl Core {
+    /// Ends the batch: what its commands changed, each row once and in its last state, or `None` if they changed
+    /// nothing. The rows stay in memory until [`Core::durable`].
+    pub fn seal(&mut self) -> Option<ChangeSet> {
+        self.cut_windows();
+        let effects = std::mem::take(&mut self.batch.effects);
+        let scans = std::mem::take(&mut self.batch.scans);
+        let batch = std::mem::replace(&mut self.batch, Batch { effects, scans, ..Batch::default() });
+        let commit = self.next_commit();
+        let mut changes = ChangeSet { commit, ..ChangeSet::default() };
+        self.seal_rows(&batch, &mut changes);
+        self.seal_queues(batch.queues, &mut changes);
+        for key in batch.dedup {
+            let Some(resident) = self.dedup.get_mut(&key) else { continue };
+            resident.touched = false;
+            match &resident.row {
+                Some(row) => changes.dedup_put.push(row.clone()),
+                None => changes.dedup_removed.push(key.clone()),
+            }
+            self.dedup_unsettled.push_back((commit, key));
+        }
+        changes.queues_removed = batch.queues_removed;
+        if changes.row_count() == 0 && !batch.environment_touched {
+            return None;
+        }
+        changes.environment = self.environment.clone();
+        self.sealed = commit;
+        Some(changes)
+    }
+
+    fn seal_rows(&mut self, batch: &Batch, changes: &mut ChangeSet) {
+        for (sequence, content) in &batch.messages {
+            if self.rows.live(*sequence).is_some() {
+                changes.messages.push(MessageRow { sequence: *sequence, content: Arc::clone(content) });
+            }
+        }
+        for &sequence in &batch.rows {
+            let Some(resident) = self.rows.map.get_mut(&sequence) else { continue };
+            resident.touched = false;
+            match (&resident.row, resident.stored) {
+                (Some(row), false) => {
+                    changes.deliveries.push(DeliveryChange::Insert(row.clone()));
+                    resident.stored = true;
+                }
+                (Some(row), true) => changes.deliveries.push(DeliveryChange::Update(row.clone())),
+                (None, true) => {
+                    changes.deliveries.push(DeliveryChange::Remove(sequence));
+                    resident.stored = false;
+                }
+                // Came and went within the batch: the store never hears of it.
+                (None, false) => {}
+            }
+            self.rows.unsettled.push_back((changes.commit, sequence));
+        }
+    }
+
+    fn seal_queues(&mut self, touched: Vec<QueueNumber>, changes: &mut ChangeSet) {
+        for number in touched {
+            let Some(queue) = self.queues.get_mut(&number) else { continue };
+            if let Some(seen) = queue.consumer_seen_at {
+                queue.counters.consumer_seen_at = seen;
+            }
+            if std::mem::take(&mut queue.row_touched) {
+                changes.queues_put.push(queue.row.clone());
+            }
+            if std::mem::take(&mut queue.counters_touched) {
+                changes.counters.push(queue.counters);
+            }
+        }
+    }
+
+    /// Cuts the windows of the queues that the batch touched back to their size.
+    fn cut_windows(&mut self) {
+        let entries = self.settings.window_entries;
+        let settled = self.rows.settled;
+        for number in &self.batch.queues {
+            let Some(queue) = self.queues.get_mut(number) else { continue };
+            let mut cut = Vec::new();
+            if queue.ready.len() > entries.saturating_mul(2) {
+                cut.extend(queue.ready.trim(entries).into_iter().map(|key| key.sequence));
+            }
+            for window in [&mut queue.delayed, &mut queue.leased] {
+                if window.len() > entries.saturating_mul(2) {
+                    cut.extend(window.trim(entries).into_iter().map(|key| key.sequence));
+                }
+            }
+            for sequence in cut {
+                let Some(resident) = self.rows.map.get(&sequence) else { continue };
+                let Some(row) = &resident.row else { continue };
+                if resident.touched || resident.changed_in > settled {
+                    queue.keep_aside(row);
+                } else if Rows::worth_caching(row) {
+                    self.rows.cache(sequence);
+                } else if !resident.cached {
+                    self.rows.map.remove(&sequence);
+                }
+            }
+        }
+    }
+
+    /// What the engine has to do once the batch is durable.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.batch.effects)
+    }
+
+    /// Pages that memory asks for; each is to be answered by [`Core::absorb`].
+    pub fn take_scans(&mut self) -> Vec<WantedScan> {
+        std::mem::take(&mut self.batch.scans)
+    }
+
+    /// Everything up to `settled` is durable, and no read is under way that might not see it: rows changed up to
+    /// there may leave memory.
+    pub fn durable(&mut self, settled: CommitSequence) {
+        if settled <= self.rows.settled {
+            return;
+        }
+        self.rows.settled = settled;
+        while let Some(&(commit, sequence)) = self.rows.unsettled.front() {
+            if commit > settled {
+                break;
+            }
+            self.rows.unsettled.pop_front();
+            let Some(resident) = self.rows.map.get(&sequence) else { continue };
+            if resident.touched || resident.changed_in > settled {
+                continue;
+            }
+            let Some(row) = &resident.row else {
+                self.rows.map.remove(&sequence);
+                continue;
+            };
+            if let Some(queue) = self.queues.get_mut(&row.queue) {
+                if queue.holds(row) {
+                    continue;
+                }
+                queue.forget_aside(row);
+            }
+            if Rows::worth_caching(row) {
+                self.rows.cache(sequence);
+            } else if !resident.cached {
+                self.rows.map.remove(&sequence);
+            }
+        }
+        self.settle_dedup(settled);
+        if self.rows.cached_len() > self.settings.cached_rows {
+            let queues = &self.queues;
+            let held = |row: &DeliveryRow| queues.get(&row.queue).is_some_and(|queue| queue.holds(row));
+            self.rows.evict(self.settings.cached_rows, held);
+        }
+    }
+
+    fn settle_dedup(&mut self, settled: CommitSequence) {
+        while let Some((commit, key)) = self.dedup_unsettled.front() {
+            if *commit > settled {
+                break;
+            }
+            let stays =
+                self.dedup.get(key).is_some_and(|resident| resident.touched || resident.changed_in > settled);
+            if !stays {
+                self.dedup.remove(key);
+            }
+            self.dedup_unsettled.pop_front();
+        }
+    }
+
+    /// A remembered send is written or forgotten.
+    pub(crate) fn touch_dedup(&mut self, key: crate::row::DedupKey, row: Option<crate::row::DedupRow>) {
+        let changed_in = self.next_commit();
+        let resident = self.dedup.entry(key.clone()).or_insert_with(|| super::ResidentDedup {
+            row: None,
+            changed_in,
+            touched: false,
+        });
+        resident.row = row;
+        resident.changed_in = changed_in;
+        if !resident.touched {
+            resident.touched = true;
+            self.batch.dedup.push(key);
+        }
+    }
+
+    /// A remembered send that a read brought, or its absence; kept until the next commit is durable.
+    pub(crate) fn admit_dedup(&mut self, key: crate::row::DedupKey, row: Option<crate::row::DedupRow>) {
+        if self.dedup.contains_key(&key) {
+            return;
+        }
+        let next = self.next_commit();
+        self.dedup_unsettled.push_back((next, key.clone()));
+        self.dedup
+            .insert(key, super::ResidentDedup { row, changed_in: CommitSequence::default(), touched: false });
+    }
+}

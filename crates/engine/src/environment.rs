@@ -1,0 +1,405 @@
+//! One environment as a machine without threads, clocks or I/O: what comes in are commands and results, what goes out are
+//! [`Action`]s. The driver (`driver.rs`) runs it on real threads, the simulator on its own clock.
+//!
+//! A round ([`Environment::step`]) takes what is waiting, applies it command by command and seals one commit. The next
+//! round may be applied while the last is being made durable, up to the pipeline's depth.
+//!
+//! Invariant: an answer leaves only when every change applied before it is durable (design-holes A7).
+
+mod answers;
+mod failure;
+mod reads;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use millpond_core::command::{Lease, WaiterId};
+use millpond_core::id::{CommitSequence, Sequence};
+use millpond_core::row::MessageContent;
+use millpond_core::time::Timestamp;
+use millpond_core::{
+    ChangeSet, Command, Core, CoreSettings, DeliveryChange, Effect, OpenState, Outcome, Page, RowKey, Scan,
+    ScanTicket, Stamp,
+};
+use millpond_store::{Lineage, Opened};
+
+use crate::contents::Contents;
+pub use answers::EnvironmentAnswer;
+use answers::{Held, Wanted};
+pub use failure::Leftovers;
+use reads::{ContentRead, OpenRead};
+
+/// Bounds of an environment's engine; `Default` is what the documents state.
+#[derive(Clone, Copy, Debug)]
+pub struct EnvironmentSettings {
+    /// Bounds of the core.
+    pub core: CoreSettings,
+    /// Commands of one round.
+    pub batch_commands: usize,
+    /// Bytes of the messages sent in one round.
+    pub batch_bytes: usize,
+    /// Commits under way at once. 1 to 3.
+    pub pipeline_depth: usize,
+    /// Bytes of contents kept in memory for leases that follow their send soon.
+    pub contents_bytes: usize,
+}
+
+impl Default for EnvironmentSettings {
+    fn default() -> Self {
+        Self {
+            core: CoreSettings::default(),
+            batch_commands: 1_024,
+            batch_bytes: 4 * 1024 * 1024,
+            pipeline_depth: 2,
+            contents_bytes: 32 * 1024 * 1024,
+        }
+    }
+}
+
+/// While commands wait, one round in so many takes in a page of a sweep.
+const SWEEP_EVERY_ROUNDS: u64 = 4;
+/// A command that still needs rows after so many rounds of reading goes first in the next.
+const READ_ROUNDS_MAX: u8 = 3;
+
+/// Names a caller's command.
+pub type Ticket = u64;
+
+/// Names a read.
+pub type ReadId = u64;
+
+/// What the driver has to do.
+#[derive(Debug)]
+pub enum Action {
+    /// Make this durable; commits go to the store in the order in which they come. Result: [`Environment::committed`].
+    Commit(ChangeSet),
+    /// Read rows by key. Result: [`Environment::rows_read`].
+    Rows(ReadId, Vec<RowKey>),
+    /// Read contents. Result: [`Environment::contents_read`].
+    Contents(ReadId, Vec<Sequence>),
+    /// Read a page. Result: [`Environment::page_read`].
+    Scan(ReadId, Scan),
+    /// A command has its durable answer.
+    Answer(Ticket, EnvironmentAnswer),
+}
+
+/// A command that waits to be applied.
+#[derive(Debug)]
+pub(crate) struct Mail {
+    /// `None`: nobody waits for its answer.
+    pub(crate) ticket: Option<Ticket>,
+    pub(crate) command: Command,
+    pub(crate) rounds: u8,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    commit: CommitSequence,
+    answers: Vec<Held>,
+}
+
+/// The engine of one environment.
+#[derive(Debug)]
+pub struct Environment {
+    settings: EnvironmentSettings,
+    core: Core,
+    mailbox: VecDeque<Mail>,
+    /// Commands that wait for rows, with the read that brings them.
+    parked: BTreeMap<ReadId, Vec<Mail>>,
+    waiters: BTreeMap<WaiterId, (Ticket, Lease)>,
+    commits: VecDeque<InFlight>,
+    durable: CommitSequence,
+    reads: BTreeMap<ReadId, OpenRead>,
+    next_read: ReadId,
+    content_reads: BTreeMap<ReadId, ContentRead>,
+    pages: VecDeque<(ReadId, ScanTicket, Page)>,
+    sweep_pages: VecDeque<(ReadId, ScanTicket, Page)>,
+    contents: Contents,
+    rounds: u64,
+}
+
+impl Environment {
+    /// Takes over what a store opened.
+    #[must_use]
+    pub fn new(settings: EnvironmentSettings, opened: Opened, now: Timestamp) -> Self {
+        let core = Core::open(
+            settings.core,
+            OpenState {
+                commit: opened.commit,
+                environment: opened.environment,
+                queues: opened.queues,
+                restored: opened.lineage == Lineage::Restored,
+                now,
+            },
+        );
+        Self {
+            settings,
+            core,
+            mailbox: VecDeque::new(),
+            parked: BTreeMap::new(),
+            waiters: BTreeMap::new(),
+            commits: VecDeque::new(),
+            durable: opened.commit,
+            reads: BTreeMap::new(),
+            next_read: 0,
+            content_reads: BTreeMap::new(),
+            pages: VecDeque::new(),
+            sweep_pages: VecDeque::new(),
+            contents: Contents::default(),
+            rounds: 0,
+        }
+    }
+
+    /// Puts a command into the mailbox.
+    pub fn submit(&mut self, ticket: Ticket, command: Command) {
+        self.mailbox.push_back(Mail { ticket: Some(ticket), command, rounds: 0 });
+    }
+
+    /// Puts a command into the mailbox whose answer nobody waits for.
+    pub fn notify(&mut self, command: Command) {
+        self.mailbox.push_back(Mail { ticket: None, command, rounds: 0 });
+    }
+
+    /// The caller of a command no longer waits. A lease call that waits leaves its queue.
+    pub fn abandon(&mut self, ticket: Ticket) {
+        self.notify(Command::CancelWait(WaiterId(ticket)));
+    }
+
+    /// The last stamp.
+    #[must_use]
+    pub fn stamp(&self) -> Timestamp {
+        self.core.environment().stamp
+    }
+
+    /// When there is something to do by itself; a time in the past means at once.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.core.next_due()
+    }
+
+    /// When the environment, once closed, has to be opened again by itself.
+    #[must_use]
+    pub fn next_due_when_closed(&self) -> Option<Timestamp> {
+        self.core.next_due_when_closed()
+    }
+
+    /// Whether a step would find something to do at `now`.
+    #[must_use]
+    pub fn has_work(&self, now: Timestamp) -> bool {
+        let due = self.core.next_due().is_some_and(|due| due <= now);
+        let mail = !self.mailbox.is_empty() || !self.pages.is_empty() || !self.sweep_pages.is_empty();
+        self.commits.len() < self.settings.pipeline_depth && (mail || due)
+    }
+
+    /// As many commits are under way as may be: the end of one will make a step possible.
+    #[must_use]
+    pub fn pipeline_is_full(&self) -> bool {
+        self.commits.len() >= self.settings.pipeline_depth
+    }
+
+    /// What was taken is applied and durable.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.mailbox.is_empty() && self.parked.is_empty() && self.commits.is_empty()
+    }
+
+    /// Nothing is waiting, under way or owed to anybody.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.mailbox.is_empty()
+            && self.parked.is_empty()
+            && self.waiters.is_empty()
+            && self.commits.is_empty()
+            && self.reads.is_empty()
+            && self.content_reads.is_empty()
+    }
+
+    /// The core, to look at.
+    #[must_use]
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// Lease calls that wait, by ticket.
+    pub fn waiting(&self) -> impl Iterator<Item = Ticket> + '_ {
+        self.waiters.values().map(|(ticket, _)| *ticket)
+    }
+
+    /// One round at the time of `stamp`. Does nothing while the pipeline is full.
+    pub fn step(&mut self, stamp: &Stamp, actions: &mut Vec<Action>) {
+        if self.commits.len() >= self.settings.pipeline_depth {
+            return;
+        }
+        self.rounds += 1;
+        let mut answers = Vec::new();
+        self.absorb_pages(stamp);
+        if self.core.next_due().is_some_and(|due| due <= stamp.now) {
+            self.apply(
+                Mail { ticket: None, command: Command::Tick, rounds: 0 },
+                stamp,
+                &mut answers,
+                actions,
+            );
+        }
+        self.apply_mail(stamp, &mut answers, actions);
+        for effect in self.core.take_effects() {
+            self.carry_out(effect, &mut answers);
+        }
+        let changes = self.core.seal();
+        self.start_scans(actions);
+        self.send_off(changes, answers, actions);
+        let held = self.settings.contents_bytes;
+        self.contents.shrink(held, self.durable);
+    }
+
+    fn apply_mail(&mut self, stamp: &Stamp, answers: &mut Vec<Wanted>, actions: &mut Vec<Action>) {
+        let mut bytes = 0;
+        let mut batch = Vec::new();
+        while let Some(mail) = self.mailbox.pop_front() {
+            bytes += command_bytes(&mail.command);
+            batch.push(mail);
+            if batch.len() >= self.settings.batch_commands || bytes >= self.settings.batch_bytes {
+                break;
+            }
+        }
+        let batch = self.park_for_rows(batch, actions);
+        for mail in batch {
+            self.apply(mail, stamp, answers, actions);
+        }
+    }
+
+    /// Sets the commands aside that lack rows, and asks for all of these rows at once.
+    fn park_for_rows(&mut self, batch: Vec<Mail>, actions: &mut Vec<Action>) -> Vec<Mail> {
+        let mut missing = Vec::new();
+        let mut parked = Vec::new();
+        let mut rest = Vec::with_capacity(batch.len());
+        for mail in batch {
+            let lacks = self.core.missing(&mail.command);
+            if lacks.is_empty() || mail.rounds >= READ_ROUNDS_MAX {
+                rest.push(mail);
+            } else {
+                missing.extend(lacks);
+                parked.push(mail);
+            }
+        }
+        if !parked.is_empty() {
+            self.read_rows(missing, parked, actions);
+        }
+        rest
+    }
+
+    fn read_rows(&mut self, mut keys: Vec<RowKey>, mut mails: Vec<Mail>, actions: &mut Vec<Action>) {
+        keys.sort_unstable();
+        keys.dedup();
+        for mail in &mut mails {
+            mail.rounds = mail.rounds.saturating_add(1);
+        }
+        let read = self.begin_read(OpenRead::rows(self.durable));
+        self.parked.insert(read, mails);
+        actions.push(Action::Rows(read, keys));
+    }
+
+    fn apply(&mut self, mail: Mail, stamp: &Stamp, answers: &mut Vec<Wanted>, actions: &mut Vec<Action>) {
+        let Mail { ticket, mut command, rounds } = mail;
+        if let (Command::Lease(lease), Some(ticket)) = (&mut command, ticket) {
+            lease.waiter = WaiterId(ticket);
+        }
+        match self.core.apply(&command, stamp) {
+            Ok(Outcome::Waiting) => {
+                if let (Command::Lease(lease), Some(ticket)) = (command, ticket) {
+                    self.waiters.insert(lease.waiter, (ticket, lease));
+                }
+            }
+            Ok(outcome) => {
+                if let Command::CancelWait(waiter) = &command {
+                    self.waiters.remove(waiter);
+                }
+                if let Some(ticket) = ticket {
+                    answers.push(Wanted { ticket, outcome });
+                }
+            }
+            Err(needs) => self.read_rows(needs.0, vec![Mail { ticket, command, rounds }], actions),
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect, answers: &mut Vec<Wanted>) {
+        let Effect::Answered { waiter, outcome } = effect;
+        match self.waiters.remove(&waiter) {
+            Some((ticket, _)) => answers.push(Wanted { ticket, outcome }),
+            // The caller has left in this very round: what it was granted goes back.
+            None => self.undo(&outcome),
+        }
+    }
+
+    /// Takes back what an answer granted.
+    fn undo(&mut self, outcome: &Outcome) {
+        if let Outcome::Leased(grants) = outcome
+            && !grants.is_empty()
+        {
+            let leases = grants.iter().map(millpond_core::outcome::Grant::lease).collect();
+            self.notify(Command::Undo(leases));
+        }
+    }
+
+    /// Hands the round's changes and answers on.
+    fn send_off(&mut self, changes: Option<ChangeSet>, answers: Vec<Wanted>, actions: &mut Vec<Action>) {
+        if let Some(changes) = &changes {
+            self.keep_contents(changes);
+        }
+        let answers = self.attach_contents(answers, actions);
+        match changes {
+            Some(changes) => {
+                self.commits.push_back(InFlight { commit: changes.commit, answers });
+                actions.push(Action::Commit(changes));
+            }
+            // Nothing changed: wait for what was applied before.
+            None => match self.commits.back_mut() {
+                Some(last) => last.answers.extend(answers),
+                None => self.release(answers, actions),
+            },
+        }
+    }
+
+    fn keep_contents(&mut self, changes: &ChangeSet) {
+        for message in &changes.messages {
+            self.contents.insert(changes.commit, message.sequence, Arc::clone(&message.content));
+        }
+        for change in &changes.deliveries {
+            if let DeliveryChange::Remove(sequence) = change {
+                self.contents.remove(*sequence);
+            }
+        }
+    }
+
+    /// A commit is durable.
+    pub fn committed(&mut self, commit: CommitSequence, actions: &mut Vec<Action>) {
+        let Some(done) = self.commits.pop_front() else { return };
+        assert_eq!(done.commit, commit, "commits finish in order");
+        self.durable = commit;
+        self.settle();
+        self.release(done.answers, actions);
+    }
+
+    /// Lets memory go of what is durable and visible to every read under way.
+    fn settle(&mut self) {
+        let oldest_read = self.reads.values().filter_map(|read| read.began_at).min();
+        let settled = oldest_read.map_or(self.durable, |began| began.min(self.durable));
+        self.core.durable(settled);
+    }
+
+    pub(crate) fn content_of(&self, sequence: Sequence) -> Option<&Arc<MessageContent>> {
+        self.contents.get(sequence)
+    }
+}
+
+/// Bytes of a command that count against the bounds of mailbox and round.
+#[must_use]
+pub fn command_bytes(command: &Command) -> usize {
+    let sent = |send: &millpond_core::command::Send| {
+        send.messages.iter().map(|message| message.content.size_bytes()).sum::<usize>()
+    };
+    match command {
+        Command::Send(send) => sent(send),
+        Command::Settle(settle) => settle.sends.iter().map(sent).sum(),
+        _ => 0,
+    }
+}

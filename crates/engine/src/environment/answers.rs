@@ -1,0 +1,129 @@
+//! Answers on their way out: they wait for their commit and, with grants, for the contents of the messages.
+
+use std::sync::Arc;
+
+use millpond_core::Outcome;
+use millpond_core::id::Sequence;
+use millpond_core::row::MessageContent;
+
+use crate::environment::reads::ContentRead;
+use crate::environment::{Action, Environment, ReadId, Ticket};
+
+/// A durable answer.
+#[derive(Debug)]
+pub struct EnvironmentAnswer {
+    /// What the core answered.
+    pub outcome: Outcome,
+    /// The contents of the messages granted, in the order of the grants.
+    pub contents: Vec<Arc<MessageContent>>,
+}
+
+/// An answer as the round made it.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) ticket: Ticket,
+    pub(crate) outcome: Outcome,
+}
+
+/// An answer that waits for its commit.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) ticket: Ticket,
+    pub(crate) outcome: Outcome,
+    contents: Vec<Option<Arc<MessageContent>>>,
+    /// The read that brings what is missing in `contents`.
+    read: Option<ReadId>,
+}
+
+fn granted(outcome: &Outcome) -> &[millpond_core::outcome::Grant] {
+    match outcome {
+        Outcome::Leased(grants) => grants,
+        _ => &[],
+    }
+}
+
+impl Environment {
+    /// Finds the contents of what was granted; asks the store for those that memory lacks, one read for the round.
+    pub(super) fn attach_contents(&mut self, answers: Vec<Wanted>, actions: &mut Vec<Action>) -> Vec<Held> {
+        let mut missing: Vec<Sequence> = Vec::new();
+        let mut held = Vec::with_capacity(answers.len());
+        let read = self.next_read;
+        let mut users = 0;
+        for Wanted { ticket, outcome } in answers {
+            let before = missing.len();
+            let mut contents = Vec::with_capacity(granted(&outcome).len());
+            for grant in granted(&outcome) {
+                let known = self.content_of(grant.message.sequence).cloned();
+                if known.is_none() {
+                    missing.push(grant.message.sequence);
+                }
+                contents.push(known);
+            }
+            let lacks = missing.len() > before;
+            users += usize::from(lacks);
+            held.push(Held { ticket, outcome, contents, read: lacks.then_some(read) });
+        }
+        if users > 0 {
+            self.next_read += 1;
+            self.content_reads.insert(read, ContentRead::new(missing.clone(), users));
+            actions.push(Action::Contents(read, missing));
+        }
+        held
+    }
+
+    /// The commit of these answers is durable: they leave, unless they still lack contents.
+    pub(super) fn release(&mut self, answers: Vec<Held>, actions: &mut Vec<Action>) {
+        for answer in answers {
+            let waits = answer.read.and_then(|read| self.content_reads.get_mut(&read));
+            match waits {
+                Some(read) if read.result.is_none() => read.held.push(answer),
+                _ => self.emit(answer, actions),
+            }
+        }
+    }
+
+    fn emit(&mut self, mut answer: Held, actions: &mut Vec<Action>) {
+        if let Some(id) = answer.read
+            && let Some(read) = self.content_reads.get_mut(&id)
+        {
+            fill(&mut answer, read);
+            read.users -= 1;
+            if read.users == 0 {
+                self.content_reads.remove(&id);
+            }
+        }
+        let Held { ticket, mut outcome, contents, .. } = answer;
+        // A message that is gone by now was taken from its holder: there is nothing to hand out.
+        if let Outcome::Leased(grants) = &mut outcome
+            && contents.iter().any(Option::is_none)
+        {
+            let mut present = contents.iter().map(Option::is_some);
+            grants.retain(|_| present.next().unwrap_or(false));
+        }
+        let contents = contents.into_iter().flatten().collect();
+        actions.push(Action::Answer(ticket, EnvironmentAnswer { outcome, contents }));
+    }
+
+    /// Contents that were missing were read.
+    pub fn contents_read(
+        &mut self,
+        id: ReadId,
+        result: Vec<Option<Arc<MessageContent>>>,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(read) = self.content_reads.get_mut(&id) else { return };
+        read.result = Some(read.asked.iter().copied().zip(result).collect());
+        for answer in std::mem::take(&mut read.held) {
+            self.emit(answer, actions);
+        }
+    }
+}
+
+fn fill(answer: &mut Held, read: &ContentRead) {
+    let Some(result) = &read.result else { return };
+    for (grant, slot) in granted(&answer.outcome).iter().zip(&mut answer.contents) {
+        if slot.is_none() {
+            *slot = result.get(&grant.message.sequence).cloned().flatten();
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The end of an environment's memory: a commit failed, so what was applied after it is void. Nothing is guessed; the
+//! driver opens the store again and goes on with what is left over.
+
+use millpond_core::command::LeaseRef;
+use millpond_core::outcome::Grant;
+use millpond_core::{Command, Outcome};
+
+use crate::environment::answers::Held;
+use crate::environment::{Environment, Mail, Ticket};
+
+/// What a failed environment leaves behind.
+#[derive(Debug, Default)]
+pub struct Leftovers {
+    /// Commands of the first commit under way: applied or not, as that commit happened or not.
+    pub first: Vec<Ticket>,
+    /// Commands of later commits, which never reached the store: not applied.
+    pub later: Vec<Ticket>,
+    /// Grants of the first commit that nobody got; to be taken back if it happened.
+    pub grants: Vec<LeaseRef>,
+    pub(crate) mails: Vec<Mail>,
+}
+
+impl Leftovers {
+    /// A command that came while there is no environment.
+    pub(crate) fn keep(&mut self, ticket: Option<Ticket>, command: Command) {
+        self.mails.push(Mail { ticket, command, rounds: 0 });
+    }
+
+    /// Nobody waits for an answer any more; what was nobody's from the beginning is kept.
+    pub(crate) fn forget_callers(&mut self) {
+        self.mails.retain(|mail| mail.ticket.is_none());
+    }
+}
+
+impl Environment {
+    /// Ends this environment's memory.
+    #[must_use]
+    pub fn fail(self) -> Leftovers {
+        let mut left = Leftovers::default();
+        for (index, commit) in self.commits.into_iter().enumerate() {
+            for held in commit.answers {
+                if index == 0 {
+                    left.first.push(held.ticket);
+                    left.grants.extend(grants(&held));
+                } else {
+                    left.later.push(held.ticket);
+                }
+            }
+        }
+        // Answers that are durable and only lack contents: their grants go back.
+        for read in self.content_reads.into_values() {
+            for held in read.held {
+                left.grants.extend(grants(&held));
+                left.later.push(held.ticket);
+            }
+        }
+        let waiting = self.waiters.into_values().map(|(ticket, lease)| Mail {
+            ticket: Some(ticket),
+            command: Command::Lease(lease),
+            rounds: 0,
+        });
+        left.mails.extend(waiting);
+        left.mails.extend(self.parked.into_values().flatten());
+        left.mails.extend(self.mailbox);
+        left
+    }
+
+    /// Goes on with what a predecessor left over. The grants are taken back first.
+    pub fn resume(&mut self, left: Leftovers) {
+        if !left.grants.is_empty() {
+            self.notify(Command::Undo(left.grants));
+        }
+        for mut mail in left.mails {
+            mail.rounds = 0;
+            self.mailbox.push_back(mail);
+        }
+    }
+}
+
+fn grants(held: &Held) -> Vec<LeaseRef> {
+    match &held.outcome {
+        Outcome::Leased(grants) => grants.iter().map(Grant::lease).collect(),
+        _ => Vec::new(),
+    }
+}
