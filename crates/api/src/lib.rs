@@ -1,1 +1,40 @@
-//! api
+//! What goes over the wire: request bodies read, answers written, error codes, limits.
+//!
+//! This crate is pure: bytes in, values out, and back. It knows no HTTP framework, no runtime and no queue
+//! rules, and it shares no type with the core: the server converts by hand, so that a change of wire format
+//! never changes what is stored, nor the other way round.
+//!
+//! Invariant: user input is never asserted. Whatever a client sends, a parser here returns a value or an
+//! [`InputError`] that names the field, what it was and what was expected (`tests/it/fuzzed.rs`).
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`duration`], [`time`] | ProtoJSON durations and RFC 3339 times |
+//! | [`error_code`], [`problem`] | the closed set of error codes, and the error body |
+//! | [`event`] | CloudEvents in four forms, bytes preserved |
+//! | [`input_error`] | why an input was refused |
+//! | [`lease`], [`send`], [`settle`] | bodies and answers of the verbs |
+//! | [`limits`] | every bound, by name |
+//! | [`name`] | resource names and ids |
+//! | [`queue`] | the queue resource |
+#![warn(missing_docs)]
+
+pub mod duration;
+pub mod error_code;
+pub mod event;
+pub mod input_error;
+pub mod lease;
+pub mod limits;
+pub mod name;
+pub mod problem;
+pub mod queue;
+mod reader;
+pub mod send;
+pub mod settle;
+pub mod time;
+mod writer;
+
+pub use error_code::ErrorCode;
+pub use event::{AttributeValue, DataKind, Event, EventData};
+pub use input_error::{Fault, InputError};
+pub use problem::{Effect, Problem};

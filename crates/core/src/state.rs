@@ -113,8 +113,8 @@ impl Core {
         let seconds = open.now.as_millis() / 1_000 - INCARNATION_EPOCH_SECONDS;
         let by_clock = Incarnation(u64::try_from(seconds).unwrap_or(0));
         environment.incarnation = environment.incarnation.next().max(by_clock);
-        // No message has sequence zero: a queue that was never purged is purged through zero.
-        environment.next_sequence = environment.next_sequence.max(Sequence::default().next());
+        // Sequences start at 1: a watermark of 0 means that nothing was purged.
+        environment.next_sequence = environment.next_sequence.max(Sequence(1));
         if open.restored {
             environment.leases_void_below = environment.incarnation.generation_floor();
         }

@@ -190,6 +190,18 @@ impl Environment {
         self.commits.len() < self.settings.pipeline_depth && (mail || due)
     }
 
+    /// As many commits are under way as may be: the end of one will make a step possible.
+    #[must_use]
+    pub fn pipeline_is_full(&self) -> bool {
+        self.commits.len() >= self.settings.pipeline_depth
+    }
+
+    /// What was taken is applied and durable.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.mailbox.is_empty() && self.parked.is_empty() && self.commits.is_empty()
+    }
+
     /// Nothing is waiting, under way or owed to anybody.
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -1,24 +1,41 @@
-//! Engine.
+//! Millpond's engine: keeps environments open, applies commands to them in batches, and answers when an outcome is durable.
+//!
+//! [`Engine`] is what servers and embedders use. Inside, [`environment::Environment`] is one environment as a machine
+//! without threads or clocks; `driver.rs` runs it on threads.
+//!
+//! Invariant: an answer leaves only when every change applied before it in its environment is durable.
+
+#![warn(missing_docs)]
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod clock;
 mod commit;
 mod contents;
+mod driver;
 pub mod environment;
 mod error;
 mod receipt;
+mod settings;
 
 use std::sync::Arc;
 
 use millpond_core::row::MessageContent;
 use millpond_core::{Command, Outcome};
+use millpond_store::StoreFactory;
 
+use clock::{Clock, SystemClock};
 pub use commit::{CommitFailure, commit};
+pub use driver::EngineStats;
+use driver::Shared;
 pub use error::EngineError;
 pub use receipt::Receipt;
+pub use settings::EngineSettings;
 
 /// A handle on the engine; clones are cheap and name the same engine.
 #[derive(Clone)]
-pub struct Engine {}
+pub struct Engine {
+    shared: Arc<Shared>,
+}
 
 /// The durable answer to a command.
 #[derive(Debug)]
@@ -32,6 +49,23 @@ pub struct Answer {
 }
 
 impl Engine {
+    /// Starts an engine over the environments of `factory`, on the machine's clocks.
+    #[must_use]
+    pub fn start(settings: EngineSettings, factory: Arc<dyn StoreFactory>) -> Self {
+        Self::start_with_clock(settings, factory, Arc::new(SystemClock::default()))
+    }
+
+    /// Starts an engine on a clock of the caller's. Waits still end by the machine's clock: call [`Engine::nudge`] after
+    /// moving the clock.
+    #[must_use]
+    pub fn start_with_clock(
+        settings: EngineSettings,
+        factory: Arc<dyn StoreFactory>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { shared: Shared::start(settings, factory, clock) }
+    }
+
     /// Applies a command to an environment (`orgs/…/projects/…/envs/…`) and waits until its outcome is durable.
     ///
     /// Dropping the future gives the command up: a waiting lease call leaves its queue, and what was granted to it
@@ -40,8 +74,7 @@ impl Engine {
     /// # Errors
     /// See [`EngineError`]. A refusal by a rule is no error but [`Outcome::Rejected`].
     pub async fn submit(&self, environment: &str, command: Command) -> Result<Answer, EngineError> {
-        let _ = (environment, command);
-        Err(EngineError::ShuttingDown)
+        self.shared.submit(environment, command).await
     }
 
     /// Makes an environment. `false`: it was there.
@@ -49,10 +82,23 @@ impl Engine {
     /// # Errors
     /// `Unavailable`, `Full`.
     pub async fn create_environment(&self, environment: &str) -> Result<bool, EngineError> {
-        let _ = environment;
-        Err(EngineError::ShuttingDown)
+        self.shared.create_environment(environment)
     }
 
-    /// Stops taking commands, answers what was taken, and closes every environment.
-    pub async fn shut_down(&self) {}
+    /// Lets every open environment look at its clock now.
+    pub fn nudge(&self) {
+        self.shared.nudge();
+    }
+
+    /// What the engine has done since it was started.
+    #[must_use]
+    pub fn stats(&self) -> EngineStats {
+        self.shared.stats()
+    }
+
+    /// Stops taking commands, answers waiting lease calls with nothing, finishes what was taken, and closes every
+    /// environment.
+    pub async fn shut_down(&self) {
+        self.shared.shut_down().await;
+    }
 }

@@ -1,17 +1,41 @@
 //! Grants whose answer is on its way to somebody (design-holes B13).
 
+use std::sync::Arc;
+
+use millpond_core::Command;
 use millpond_core::command::LeaseRef;
+
+use crate::driver::Slot;
 
 /// Stands for grants on their way to a consumer. Dropped without [`Receipt::delivered`], they are taken back: ready again,
 /// the delivery not counted.
 #[derive(Debug)]
 pub struct Receipt {
+    slot: Arc<Slot>,
     leases: Vec<LeaseRef>,
 }
 
 impl Receipt {
+    pub(crate) fn new(slot: Arc<Slot>, leases: Vec<LeaseRef>) -> Self {
+        Self { slot, leases }
+    }
+
     /// The answer reached its consumer, as far as that can be known.
     pub fn delivered(mut self) {
         self.leases.clear();
+    }
+
+    /// Takes the last grant out: it was not put into the answer, and goes back at once.
+    pub fn give_back(&mut self, leases: Vec<LeaseRef>) {
+        self.leases.retain(|lease| !leases.contains(lease));
+        drop(Self { slot: Arc::clone(&self.slot), leases });
+    }
+}
+
+impl Drop for Receipt {
+    fn drop(&mut self) {
+        if !self.leases.is_empty() {
+            self.slot.notify(Command::Undo(std::mem::take(&mut self.leases)));
+        }
     }
 }

@@ -46,34 +46,9 @@ impl Measured {
     }
 }
 
-/// Runs lifecycles for at least `duration` after commit `last`, which names the last commit of the store; returns
-/// what it took and the last commit. Sequences follow the commit numbers, so a run can follow a run.
-///
-/// # Errors
-/// The store's.
-pub fn run(
-    store: &mut dyn Store,
-    last: CommitSequence,
-    load: Lifecycle,
-    duration: Duration,
-) -> Result<(Measured, CommitSequence), StoreError> {
-    let per_commit = u64::try_from(load.operations_per_commit / 3).unwrap_or(1).max(1);
-    let first = last.0 * 10_000 + 1;
-    let mut state = State { load, first, sent: first, claimed: first, removed: first, commit: last };
-    let (start, mut slowest, mut commits) = (Instant::now(), Duration::ZERO, 0);
-    while start.elapsed() < duration {
-        let changes = state.next(per_commit);
-        let before = Instant::now();
-        store.commit(&changes)?;
-        slowest = slowest.max(before.elapsed());
-        commits += 1;
-    }
-    let measured =
-        Measured { messages: state.removed - state.first, commits, elapsed: start.elapsed(), slowest };
-    Ok((measured, state.commit))
-}
-
-struct State {
+/// Lifecycles under way in one environment.
+#[derive(Clone, Debug)]
+pub struct Run {
     load: Lifecycle,
     first: u64,
     sent: u64,
@@ -82,7 +57,37 @@ struct State {
     commit: CommitSequence,
 }
 
-impl State {
+impl Run {
+    /// Begins after commit `last`, the last one of the store.
+    #[must_use]
+    pub fn new(load: Lifecycle, last: CommitSequence) -> Self {
+        let first = last.0 * 10_000 + 1;
+        Self { load, first, sent: first, claimed: first, removed: first, commit: last }
+    }
+
+    /// Goes on for at least `duration`.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn go_on(&mut self, store: &mut dyn Store, duration: Duration) -> Result<Measured, StoreError> {
+        let (start, mut slowest, mut commits) = (Instant::now(), Duration::ZERO, 0);
+        let removed = self.removed;
+        while start.elapsed() < duration {
+            let changes = self.changes();
+            let before = Instant::now();
+            store.commit(&changes)?;
+            slowest = slowest.max(before.elapsed());
+            commits += 1;
+        }
+        Ok(Measured { messages: self.removed - removed, commits, elapsed: start.elapsed(), slowest })
+    }
+
+    /// The changes of the next commit.
+    pub fn changes(&mut self) -> ChangeSet {
+        let count = u64::try_from(self.load.operations_per_commit / 3).unwrap_or(1).max(1);
+        self.next(count)
+    }
+
     fn next(&mut self, count: u64) -> ChangeSet {
         self.commit = self.commit.next();
         let counters =

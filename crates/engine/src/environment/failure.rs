@@ -20,6 +20,18 @@ pub struct Leftovers {
     pub(crate) mails: Vec<Mail>,
 }
 
+impl Leftovers {
+    /// A command that came while there is no environment.
+    pub(crate) fn keep(&mut self, ticket: Option<Ticket>, command: Command) {
+        self.mails.push(Mail { ticket, command, rounds: 0 });
+    }
+
+    /// Nobody waits for an answer any more; what was nobody's from the beginning is kept.
+    pub(crate) fn forget_callers(&mut self) {
+        self.mails.retain(|mail| mail.ticket.is_none());
+    }
+}
+
 impl Environment {
     /// Ends this environment's memory.
     #[must_use]

@@ -1,0 +1,87 @@
+//! Every bound on input, by name.
+//!
+//! A bound that is broken refuses the whole call and stores nothing; none of them clamps. Relations between
+//! bounds are asserted at compile time below.
+
+use std::time::Duration;
+
+/// Bytes of one annotation's value.
+pub const ANNOTATION_VALUE_BYTES_MAX: usize = 4_096;
+/// Entries in `meta.annotations`.
+pub const ANNOTATIONS_MAX: usize = 64;
+/// Bytes of one attribute's name. CloudEvents advises 20; some extensions in use are longer.
+pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 64;
+/// Bytes of one attribute's value, other than `id`.
+pub const ATTRIBUTE_VALUE_BYTES_MAX: usize = 4_096;
+/// Multiplier of the backoff, in thousandths.
+pub const BACKOFF_FACTOR_THOUSANDTHS_MAX: u32 = 100_000;
+/// Bounds of the random factor of the backoff, in thousandths.
+pub const BACKOFF_JITTER_THOUSANDTHS_MAX: u32 = 10_000;
+/// Longest wait that a backoff may compute.
+pub const BACKOFF_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// Bytes of a body sent in binary mode.
+pub const BINARY_BODY_BYTES_MAX: usize = 100 << 20;
+/// Bytes of a JSON call.
+pub const CALL_BYTES_MAX: usize = 1 << 20;
+/// Messages of one queue leased at once, as set by `concurrency_max`.
+pub const CONCURRENCY_MAX: u32 = 1_000_000;
+/// Delay of a send or a nack, and a queue's default delay.
+pub const DELAY_MAX: Duration = Duration::from_secs(12 * 3_600);
+/// Bytes of `meta.display_name`.
+pub const DISPLAY_NAME_BYTES_MAX: usize = 128;
+/// Bytes of an event's `id`.
+pub const EVENT_ID_BYTES_MAX: usize = 1_024;
+/// Bytes of one event in a JSON form, counted as sent, spaces and escapes included.
+pub const EVENT_JSON_BYTES_MAX: usize = 256 << 10;
+/// Events in one call.
+pub const EVENTS_PER_CALL_MAX: usize = 100;
+/// Extension attributes of one event.
+pub const EXTENSIONS_MAX: usize = 64;
+/// How long finished messages are kept.
+pub const FINISHED_RETENTION_MAX: Duration = Duration::from_secs(365 * 86_400);
+/// Bytes of an id inside a resource name.
+pub const ID_BYTES_MAX: usize = 63;
+/// Bytes of a label's or an annotation's key.
+pub const LABEL_KEY_BYTES_MAX: usize = 63;
+/// Bytes of a label's value.
+pub const LABEL_VALUE_BYTES_MAX: usize = 63;
+/// Entries in `meta.labels`.
+pub const LABELS_MAX: usize = 64;
+/// Messages of one queue that may be leased at once, as set by `leased_max`.
+pub const LEASED_MAX: u32 = 1_000_000;
+/// Messages in one lease call.
+pub const LEASE_MESSAGES_MAX: u32 = 100;
+/// Leases in one ack, nack or extend call.
+pub const LEASES_PER_CALL_MAX: usize = 100;
+/// Lost leases in a row that a queue may tolerate.
+pub const LOST_IN_A_ROW_MAX: u32 = 1_000;
+/// Deliveries of one message.
+pub const MAX_DELIVERIES_MAX: u32 = 100;
+/// Bytes of a message id.
+pub const MESSAGE_ID_BYTES_MAX: usize = 128;
+/// Shortest retention of a queue.
+pub const RETENTION_MIN: Duration = Duration::from_secs(60);
+/// Longest retention of a queue.
+pub const RETENTION_MAX: Duration = Duration::from_secs(14 * 86_400);
+/// Characters of an offending value that an error repeats.
+pub const SHOWN_VALUE_CHARS_MAX: usize = 100;
+/// Shortest visibility timeout.
+pub const VISIBILITY_TIMEOUT_MIN: Duration = Duration::from_secs(1);
+/// Longest visibility timeout.
+pub const VISIBILITY_TIMEOUT_MAX: Duration = Duration::from_secs(12 * 3_600);
+/// Longest wait of a lease call for messages.
+pub const WAIT_MAX: Duration = Duration::from_secs(20);
+
+const _: () = {
+    assert!(EVENT_JSON_BYTES_MAX >= 64 << 10, "CloudEvents asks intermediaries to carry 64 KiB");
+    assert!(EVENT_JSON_BYTES_MAX < CALL_BYTES_MAX);
+    assert!(CALL_BYTES_MAX < BINARY_BODY_BYTES_MAX);
+    assert!(EXTENSIONS_MAX * ATTRIBUTE_VALUE_BYTES_MAX <= EVENT_JSON_BYTES_MAX);
+    assert!(EVENT_ID_BYTES_MAX <= ATTRIBUTE_VALUE_BYTES_MAX);
+    assert!(
+        LEASE_MESSAGES_MAX as usize <= LEASES_PER_CALL_MAX,
+        "what one lease call takes, one ack call ends"
+    );
+    assert!(DELAY_MAX.as_secs() < RETENTION_MAX.as_secs());
+    assert!(VISIBILITY_TIMEOUT_MAX.as_secs() < RETENTION_MAX.as_secs());
+};

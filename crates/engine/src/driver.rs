@@ -1,0 +1,216 @@
+//! Runs environments on threads: a few that apply, a few that commit, a few that read, one that keeps time.
+//!
+//! Each environment has a slot (`driver/slot.rs`) that at most one thread runs at a time. Whoever brings something to a
+//! slot runs it at once if it is idle, or leaves it to the thread that is running it.
+
+mod open;
+mod pools;
+mod run;
+mod slot;
+mod timer;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crossbeam_channel::Sender;
+use millpond_core::Command;
+use millpond_store::{StoreError, StoreErrorKind, StoreFactory};
+use tokio::sync::oneshot;
+
+use crate::clock::Clock;
+use crate::environment::command_bytes;
+use crate::{Answer, EngineError, EngineSettings};
+use pools::{Pools, ReadJob, WriteJob};
+use slot::Mail;
+pub(crate) use slot::Slot;
+use timer::Timer;
+
+/// A lock is only ever poisoned by a panic, which an assertion of the core raises; its data is still whole, because
+/// the environment is dropped with it.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the engine has done since it was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineStats {
+    /// Commands answered.
+    pub commands: u64,
+    /// Commits made durable; each is one flush.
+    pub commits: u64,
+    /// Rows written or removed by them.
+    pub rows: u64,
+    /// Environments open now.
+    pub environments_open: u64,
+    /// Environments opened again after a failure.
+    pub reopened: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) commands: AtomicU64,
+    pub(crate) commits: AtomicU64,
+    pub(crate) rows: AtomicU64,
+    pub(crate) reopened: AtomicU64,
+}
+
+pub(crate) struct Shared {
+    pub(crate) settings: EngineSettings,
+    pub(crate) factory: Arc<dyn StoreFactory>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) counters: Counters,
+    slots: Mutex<HashMap<Box<str>, Arc<Slot>>>,
+    run: Sender<Arc<Slot>>,
+    writers: Vec<Sender<WriteJob>>,
+    readers: Sender<ReadJob>,
+    timer: Timer,
+    closing: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn start(
+        settings: EngineSettings,
+        factory: Arc<dyn StoreFactory>,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Self> {
+        let pools = Pools::new(&settings);
+        let shared = Arc::new(Self {
+            settings,
+            factory,
+            clock,
+            counters: Counters::default(),
+            slots: Mutex::new(HashMap::new()),
+            run: pools.run.0.clone(),
+            writers: pools.writers.iter().map(|(sender, _)| sender.clone()).collect(),
+            readers: pools.readers.0.clone(),
+            timer: Timer::default(),
+            closing: AtomicBool::new(false),
+        });
+        pools.spawn(&settings);
+        timer::spawn(&shared);
+        shared
+    }
+
+    pub(crate) async fn submit(
+        self: &Arc<Self>,
+        environment: &str,
+        command: Command,
+    ) -> Result<Answer, EngineError> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(EngineError::ShuttingDown);
+        }
+        let slot = self.slot(environment)?;
+        let (sender, receiver) = oneshot::channel();
+        let bytes = command_bytes(&command);
+        let ticket = slot.push(Mail { command, sender, bytes }, &self.settings)?;
+        let mut guard = Abandon { slot: &slot, ticket: Some(ticket) };
+        slot.poke();
+        let answer = receiver.await;
+        guard.ticket = None;
+        answer.unwrap_or(Err(EngineError::ShuttingDown))
+    }
+
+    /// The slot of a known environment.
+    fn slot(self: &Arc<Self>, environment: &str) -> Result<Arc<Slot>, EngineError> {
+        if let Some(slot) = lock(&self.slots).get(environment) {
+            return Ok(Arc::clone(slot));
+        }
+        let known = self.factory.has_environment(environment).map_err(unavailable)?;
+        if !known {
+            return Err(EngineError::EnvironmentNotFound(environment.to_owned()));
+        }
+        let mut slots = lock(&self.slots);
+        let writer = slots.len() % self.writers.len().max(1);
+        let slot = slots
+            .entry(environment.into())
+            .or_insert_with(|| Arc::new(Slot::new(environment, writer, Arc::downgrade(self))));
+        Ok(Arc::clone(slot))
+    }
+
+    pub(crate) fn create_environment(&self, environment: &str) -> Result<bool, EngineError> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(EngineError::ShuttingDown);
+        }
+        self.factory.create_environment(environment).map_err(unavailable)
+    }
+
+    pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
+        lock(&self.slots).values().cloned().collect()
+    }
+
+    /// Forgets a slot that is closed and that nobody uses.
+    fn forget(&self, slot: &Arc<Slot>) {
+        let mut slots = lock(&self.slots);
+        // One count for the map, one for the caller: nobody else can bring anything to it.
+        if Arc::strong_count(slot) <= 2 && slot.is_forgettable() {
+            slots.remove(&*slot.name);
+        }
+    }
+
+    pub(crate) fn nudge(&self) {
+        for slot in self.slots() {
+            slot.poke();
+        }
+    }
+
+    pub(crate) fn stats(&self) -> EngineStats {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let open = self.slots().iter().filter(|slot| slot.is_open()).count();
+        EngineStats {
+            commands: load(&self.counters.commands),
+            commits: load(&self.counters.commits),
+            rows: load(&self.counters.rows),
+            environments_open: u64::try_from(open).unwrap_or(u64::MAX),
+            reopened: load(&self.counters.reopened),
+        }
+    }
+
+    pub(crate) async fn shut_down(&self) {
+        self.closing.store(true, Ordering::Release);
+        let mut closed = Vec::new();
+        for slot in self.slots() {
+            let (sender, receiver) = oneshot::channel();
+            slot.close(sender);
+            closed.push(receiver);
+        }
+        for receiver in closed {
+            // An error means that the slot is gone, and so closed.
+            let _ = receiver.await;
+        }
+    }
+
+    fn write(&self, slot: &Slot, job: WriteJob) {
+        if let Some(writer) = self.writers.get(slot.writer) {
+            // The threads live as long as the engine: the channel cannot be closed.
+            let _ = writer.send(job);
+        }
+    }
+
+    fn read(&self, job: ReadJob) {
+        let _ = self.readers.send(job);
+    }
+}
+
+pub(crate) fn unavailable(error: StoreError) -> EngineError {
+    match error.kind {
+        StoreErrorKind::Full => EngineError::Full,
+        _ => EngineError::Unavailable(error.to_string()),
+    }
+}
+
+/// Gives a command up when its caller leaves.
+struct Abandon<'a> {
+    slot: &'a Arc<Slot>,
+    ticket: Option<u64>,
+}
+
+impl Drop for Abandon<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.slot.abandon(ticket);
+        }
+    }
+}
+
+pub(crate) type WeakShared = Weak<Shared>;

@@ -1,0 +1,162 @@
+//! The threads: those that apply, those that commit, those that read. They end when the engine is dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use millpond_core::id::Sequence;
+use millpond_core::{ChangeSet, RowKey, Scan};
+use millpond_store::{StoreError, StoreErrorKind, StoreReader};
+
+use crate::EngineSettings;
+use crate::commit::{CommitFailure, commit};
+use crate::driver::lock;
+use crate::driver::slot::{Event, Slot};
+use crate::environment::ReadId;
+
+pub(crate) struct WriteJob {
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) opening: u64,
+    pub(crate) work: WriteWork,
+}
+
+pub(crate) enum WriteWork {
+    Commit(Box<ChangeSet>),
+    Space,
+}
+
+pub(crate) struct ReadJob {
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) opening: u64,
+    pub(crate) read: ReadId,
+    pub(crate) work: ReadWork,
+}
+
+pub(crate) enum ReadWork {
+    Rows(Vec<RowKey>),
+    Contents(Vec<Sequence>),
+    Scan(Scan),
+}
+
+type Channel<T> = (Sender<T>, Receiver<T>);
+
+pub(crate) struct Pools {
+    pub(crate) run: Channel<Arc<Slot>>,
+    pub(crate) writers: Vec<Channel<WriteJob>>,
+    pub(crate) readers: Channel<ReadJob>,
+}
+
+impl Pools {
+    pub(crate) fn new(settings: &EngineSettings) -> Self {
+        let writers = (0..settings.writer_threads.max(1)).map(|_| unbounded()).collect();
+        Self { run: unbounded(), writers, readers: unbounded() }
+    }
+
+    pub(crate) fn spawn(self, settings: &EngineSettings) {
+        for _ in 0..settings.apply_threads.max(1) {
+            let receiver = self.run.1.clone();
+            start("apply", move || receiver.iter().for_each(|slot| slot.run_queued()));
+        }
+        for (_, receiver) in self.writers {
+            start("writer", move || {
+                for job in &receiver {
+                    let slot = Arc::clone(&job.slot);
+                    run_write(job);
+                    slot.full.store(false, Ordering::SeqCst);
+                    // With the next commit waiting this thread has better things to do than to apply.
+                    if receiver.is_empty() { slot.run_here() } else { slot.queue() }
+                }
+            });
+        }
+        for _ in 0..settings.reader_threads.max(1) {
+            let receiver = self.readers.1.clone();
+            start("reader", move || {
+                for job in &receiver {
+                    let slot = Arc::clone(&job.slot);
+                    run_read(job);
+                    slot.run_here();
+                }
+            });
+        }
+    }
+}
+
+fn start(name: &str, body: impl FnOnce() + Send + 'static) {
+    let started = thread::Builder::new().name(format!("millpond-{name}")).spawn(body);
+    if let Err(error) = started {
+        tracing::error!(%error, name, "thread not started");
+    }
+}
+
+fn run_write(job: WriteJob) {
+    let mut held = lock(&job.slot.store);
+    let store = held.as_mut().filter(|(opening, _)| *opening == job.opening);
+    let event = match (job.work, store) {
+        (WriteWork::Commit(changes), Some((_, store))) => {
+            let result = commit(store.as_mut(), &changes);
+            if result.is_ok()
+                && let Some(shared) = job.slot.shared.upgrade()
+            {
+                shared.counters.commits.fetch_add(1, Ordering::Relaxed);
+                let rows = u64::try_from(changes.row_count()).unwrap_or(u64::MAX);
+                shared.counters.rows.fetch_add(rows, Ordering::Relaxed);
+            }
+            Event::Committed(changes.commit, result)
+        }
+        (WriteWork::Commit(changes), None) => {
+            let error = StoreError::new(StoreErrorKind::Closed, "commit");
+            Event::Committed(changes.commit, Err(CommitFailure { unknown: false, error }))
+        }
+        (WriteWork::Space, Some((_, store))) => match store.stats() {
+            Ok(stats) => Event::Space(stats.space_low),
+            Err(error) => {
+                tracing::warn!(environment = %job.slot.name, %error, "room not known");
+                return;
+            }
+        },
+        (WriteWork::Space, None) => return,
+    };
+    drop(held);
+    job.slot.bring(job.opening, event);
+}
+
+fn run_read(job: ReadJob) {
+    let mut reader = match take_reader(&job) {
+        Ok(reader) => reader,
+        Err(error) => {
+            job.slot.bring(job.opening, failed(job.read, &job.work, error));
+            return;
+        }
+    };
+    let event = match &job.work {
+        ReadWork::Rows(keys) => Event::Rows(job.read, reader.read(keys)),
+        ReadWork::Contents(messages) => Event::Contents(job.read, reader.contents(messages)),
+        ReadWork::Scan(scan) => Event::Page(job.read, reader.scan(scan)),
+    };
+    lock(&job.slot.readers).push((job.opening, reader));
+    job.slot.bring(job.opening, event);
+}
+
+fn failed(read: ReadId, work: &ReadWork, error: StoreError) -> Event {
+    match work {
+        ReadWork::Rows(_) => Event::Rows(read, Err(error)),
+        ReadWork::Contents(_) => Event::Contents(read, Err(error)),
+        ReadWork::Scan(_) => Event::Page(read, Err(error)),
+    }
+}
+
+/// A reader of this opening: one that is free, or a new one. There are never more than threads that read.
+fn take_reader(job: &ReadJob) -> Result<Box<dyn StoreReader>, StoreError> {
+    let mut readers = lock(&job.slot.readers);
+    readers.retain(|(opening, _)| *opening == job.opening);
+    if let Some((_, reader)) = readers.pop() {
+        return Ok(reader);
+    }
+    drop(readers);
+    let mut held = lock(&job.slot.store);
+    match held.as_mut().filter(|(opening, _)| *opening == job.opening) {
+        Some((_, store)) => store.reader(),
+        None => Err(StoreError::new(StoreErrorKind::Closed, "read")),
+    }
+}

@@ -1,0 +1,267 @@
+//! One turn of a slot: take what was brought, let the environment work, do what it asks for.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use millpond_core::outcome::Grant;
+use millpond_core::time::Timestamp;
+use millpond_core::{Command, Outcome, Stamp};
+
+use crate::commit::CommitFailure;
+use crate::driver::pools::{ReadJob, ReadWork, WriteJob, WriteWork};
+use crate::driver::slot::{Brought, Caller, Event, Phase, Slot, State};
+use crate::driver::{Shared, lock};
+use crate::environment::{Action, EnvironmentAnswer, Ticket};
+use crate::receipt::Receipt;
+use crate::{Answer, EngineError};
+
+impl Slot {
+    /// One turn. Only the thread that has the turn calls this.
+    pub(super) fn run(self: &Arc<Self>, shared: &Shared) {
+        self.full.store(false, Ordering::SeqCst);
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let inbox = self.take_inbox();
+        state.closing.extend(inbox.close);
+        for (ticket, mail) in &inbox.mails {
+            debug_assert!(!state.callers.contains_key(ticket), "ticket {ticket} of {} twice", mail.bytes);
+        }
+        let mut commands = Vec::with_capacity(inbox.mails.len());
+        for (ticket, mail) in inbox.mails {
+            state.callers.insert(ticket, Caller { sender: mail.sender, bytes: mail.bytes });
+            commands.push((ticket, mail.command));
+        }
+        let wanted = !commands.is_empty() || !inbox.notices.is_empty();
+        self.make_ready(shared, state, wanted);
+        let mut actions = Vec::new();
+        let mut failure = None;
+        if let Phase::Open(open) = &mut state.phase {
+            for (ticket, command) in commands {
+                open.environment.submit(ticket, command);
+            }
+            for command in inbox.notices {
+                open.environment.notify(command);
+            }
+            for ticket in inbox.abandoned {
+                open.environment.abandon(ticket);
+            }
+            failure = self.take_events(state, inbox.events, &mut actions);
+        } else {
+            self.keep_for_later(state, commands, inbox.notices);
+        }
+        if let Some(failure) = failure {
+            self.carry_out(shared, state, &mut actions);
+            self.fail(shared, state, failure);
+            self.queue();
+            return;
+        }
+        self.step(shared, state, &mut actions);
+        self.finish(shared, state, inbox.close_if_idle);
+    }
+
+    fn take_inbox(&self) -> Brought {
+        let mut inbox = lock(&self.inbox);
+        std::mem::take(&mut inbox.brought)
+    }
+
+    /// Opens the environment if there is something to do for it.
+    fn make_ready(self: &Arc<Self>, shared: &Shared, state: &mut State, wanted: bool) {
+        let open = match &state.phase {
+            Phase::Open(_) => false,
+            Phase::Closed => wanted,
+            Phase::Failed(failed) => shared.clock.read().monotonic >= failed.retry_at,
+        };
+        if open {
+            self.open_environment(shared, state);
+        }
+        self.give_up_waiting(shared, state);
+    }
+
+    fn keep_for_later(&self, state: &mut State, commands: Vec<(Ticket, Command)>, notices: Vec<Command>) {
+        if let Phase::Failed(failed) = &mut state.phase {
+            for (ticket, command) in commands {
+                failed.left.keep(Some(ticket), command);
+            }
+            for command in notices {
+                failed.left.keep(None, command);
+            }
+        }
+    }
+
+    /// Takes in what threads brought back. `Some`: the store failed.
+    fn take_events(
+        &self,
+        state: &mut State,
+        events: Vec<(u64, Event)>,
+        actions: &mut Vec<Action>,
+    ) -> Option<CommitFailure> {
+        let opening = state.opening;
+        let Phase::Open(open) = &mut state.phase else { return None };
+        let environment = &mut open.environment;
+        let failed = |error| Some(CommitFailure { unknown: false, error });
+        for (of, event) in events {
+            if of != opening {
+                continue;
+            }
+            match event {
+                Event::Committed(commit, Ok(())) => environment.committed(commit, actions),
+                Event::Committed(_, Err(failure)) => return Some(failure),
+                Event::Rows(read, Ok(rows)) => environment.rows_read(read, rows),
+                Event::Contents(read, Ok(contents)) => environment.contents_read(read, contents, actions),
+                Event::Page(read, Ok(page)) => environment.page_read(read, page),
+                Event::Rows(_, Err(error)) | Event::Contents(_, Err(error)) | Event::Page(_, Err(error)) => {
+                    return failed(error);
+                }
+                Event::Space(low) => {
+                    if state.space_low != low {
+                        state.space_low = low;
+                        environment.notify(Command::SetSpace { low });
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Rounds, until there is nothing to do or the pipeline is full.
+    fn step(self: &Arc<Self>, shared: &Shared, state: &mut State, actions: &mut Vec<Action>) {
+        self.carry_out(shared, state, actions);
+        loop {
+            let Phase::Open(open) = &mut state.phase else { return };
+            let reading = shared.clock.read();
+            let now = open.clock.advance(reading);
+            if !open.environment.has_work(now) {
+                return;
+            }
+            state.last_work = reading.monotonic;
+            let entropy = entropy(reading.monotonic, now);
+            open.environment.step(&Stamp { now, entropy }, actions);
+            self.carry_out(shared, state, actions);
+        }
+    }
+
+    fn carry_out(self: &Arc<Self>, shared: &Shared, state: &mut State, actions: &mut Vec<Action>) {
+        let opening = state.opening;
+        for action in actions.drain(..) {
+            let slot = Arc::clone(self);
+            let read = |read, work| shared.read(ReadJob { slot: Arc::clone(&slot), opening, read, work });
+            match action {
+                Action::Answer(ticket, answer) => {
+                    let answer = self.seal_answer(answer);
+                    self.reply(shared, state, ticket, Ok(answer));
+                }
+                Action::Commit(changes) => {
+                    shared
+                        .write(self, WriteJob { slot, opening, work: WriteWork::Commit(Box::new(changes)) });
+                }
+                Action::Contents(id, messages) => read(id, ReadWork::Contents(messages)),
+                Action::Rows(id, keys) => read(id, ReadWork::Rows(keys)),
+                Action::Scan(id, scan) => read(id, ReadWork::Scan(scan)),
+            }
+        }
+    }
+
+    fn seal_answer(self: &Arc<Self>, answer: EnvironmentAnswer) -> Answer {
+        let EnvironmentAnswer { outcome, contents } = answer;
+        let receipt = match &outcome {
+            Outcome::Leased(grants) if !grants.is_empty() => {
+                Some(Receipt::new(Arc::clone(self), grants.iter().map(Grant::lease).collect()))
+            }
+            _ => None,
+        };
+        Answer { outcome, contents, receipt }
+    }
+
+    pub(super) fn reply(
+        &self,
+        shared: &Shared,
+        state: &mut State,
+        ticket: Ticket,
+        answer: Result<Answer, EngineError>,
+    ) {
+        let Some(caller) = state.callers.remove(&ticket) else { return };
+        shared.counters.commands.fetch_add(1, Ordering::Relaxed);
+        let mut inbox = lock(&self.inbox);
+        inbox.commands = inbox.commands.saturating_sub(1);
+        inbox.bytes = inbox.bytes.saturating_sub(caller.bytes);
+        drop(inbox);
+        // If the caller has left, the answer is dropped here, and with its receipt the grants go back.
+        let _ = caller.sender.send(answer);
+    }
+
+    /// Arms the timer, notes a full pipeline, closes what is to be closed.
+    fn finish(self: &Arc<Self>, shared: &Shared, state: &mut State, close_if_idle: bool) {
+        if !state.closing.is_empty() {
+            self.end_waits(shared, state);
+        }
+        match &state.phase {
+            Phase::Open(open) => {
+                let environment = &open.environment;
+                self.full.store(environment.pipeline_is_full(), Ordering::SeqCst);
+                let close = if state.closing.is_empty() {
+                    close_if_idle && environment.is_idle()
+                } else {
+                    environment.is_settled()
+                };
+                if close && state.callers.is_empty() {
+                    self.close_environment(shared, state);
+                } else {
+                    self.arm(shared, state);
+                }
+            }
+            Phase::Failed(failed) if state.closing.is_empty() => {
+                shared.timer.arm(self, failed.retry_at, shared.clock.read().monotonic);
+            }
+            Phase::Failed(_) => {
+                state.phase = Phase::Closed;
+                state.callers.clear();
+            }
+            Phase::Closed => {}
+        }
+        if matches!(state.phase, Phase::Closed) {
+            for closed in state.closing.drain(..) {
+                let _ = closed.send(());
+            }
+        }
+    }
+
+    /// Answers waiting lease calls with nothing: the engine goes down.
+    fn end_waits(self: &Arc<Self>, shared: &Shared, state: &mut State) {
+        let Phase::Open(open) = &mut state.phase else { return };
+        let waiting: Vec<_> = open.environment.waiting().collect();
+        for &ticket in &waiting {
+            open.environment.abandon(ticket);
+        }
+        for &ticket in &waiting {
+            let empty = Answer { outcome: Outcome::Leased(Vec::new()), contents: Vec::new(), receipt: None };
+            self.reply(shared, state, ticket, Ok(empty));
+        }
+        if !waiting.is_empty() {
+            let mut actions = Vec::new();
+            self.step(shared, state, &mut actions);
+        }
+    }
+
+    fn arm(self: &Arc<Self>, shared: &Shared, state: &mut State) {
+        let Phase::Open(open) = &mut state.phase else { return };
+        let Some(due) = open.environment.next_due() else { return };
+        let reading = shared.clock.read();
+        let now = open.clock.advance(reading);
+        // An alarm that is past has gone off.
+        if state.armed.is_some_and(|armed| armed <= due && armed > now) {
+            return;
+        }
+        state.armed = Some(due.max(now));
+        let wait = due.since(now);
+        shared.timer.arm(self, reading.monotonic + wait, reading.monotonic);
+    }
+}
+
+/// Random bits for a stamp: the process's random seed, mixed with what the clocks show.
+fn entropy(monotonic: Duration, now: Timestamp) -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    use std::sync::LazyLock;
+    static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    SEED.hash_one((monotonic, now.as_millis()))
+}

@@ -1,0 +1,274 @@
+//! An environment's place in the engine: what was brought to it, and its turn-taking.
+//!
+//! Invariant: at most one thread is between `Running` and `Idle`; what is brought meanwhile makes it run again.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use millpond_core::Command;
+use millpond_core::id::CommitSequence;
+use millpond_core::row::MessageContent;
+use millpond_core::time::Timestamp;
+use millpond_core::{Page, Rows};
+use millpond_store::{Store, StoreError, StoreReader};
+use tokio::sync::oneshot;
+
+use crate::clock::StampClock;
+use crate::commit::CommitFailure;
+use crate::driver::{WeakShared, lock};
+use crate::environment::{Environment, Leftovers, ReadId, Ticket};
+use crate::{Answer, EngineError, EngineSettings};
+
+pub(crate) type Reply = oneshot::Sender<Result<Answer, EngineError>>;
+
+/// A command with its caller.
+pub(crate) struct Mail {
+    pub(crate) command: Command,
+    pub(crate) sender: Reply,
+    pub(crate) bytes: usize,
+}
+
+/// What threads bring back. Each names the opening it belongs to; those of an earlier one are ignored.
+pub(crate) enum Event {
+    Committed(CommitSequence, Result<(), CommitFailure>),
+    Rows(ReadId, Result<Rows, StoreError>),
+    Contents(ReadId, Result<Vec<Option<Arc<MessageContent>>>, StoreError>),
+    Page(ReadId, Result<Page, StoreError>),
+    Space(bool),
+}
+
+/// What was brought since the last turn.
+#[derive(Default)]
+pub(crate) struct Brought {
+    pub(crate) mails: Vec<(Ticket, Mail)>,
+    pub(crate) notices: Vec<Command>,
+    pub(crate) abandoned: Vec<Ticket>,
+    pub(crate) events: Vec<(u64, Event)>,
+    pub(crate) close: Vec<oneshot::Sender<()>>,
+    pub(crate) close_if_idle: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Inbox {
+    pub(crate) brought: Brought,
+    next_ticket: Ticket,
+    /// Commands and bytes taken and not answered yet.
+    pub(crate) commands: usize,
+    pub(crate) bytes: usize,
+}
+
+/// What the running thread owns.
+pub(crate) struct State {
+    pub(crate) phase: Phase,
+    pub(crate) callers: HashMap<Ticket, Caller>,
+    /// Counts openings.
+    pub(crate) opening: u64,
+    pub(crate) closing: Vec<oneshot::Sender<()>>,
+    pub(crate) space_low: bool,
+    pub(crate) last_work: Duration,
+    pub(crate) armed: Option<Timestamp>,
+}
+
+pub(crate) struct Caller {
+    pub(crate) sender: Reply,
+    pub(crate) bytes: usize,
+}
+
+pub(crate) enum Phase {
+    /// Nothing in memory.
+    Closed,
+    Open(Box<OpenEnvironment>),
+    /// The store failed; it is opened again at `retry_at`.
+    Failed(Box<Failed>),
+}
+
+pub(crate) struct OpenEnvironment {
+    pub(crate) environment: Environment,
+    pub(crate) clock: StampClock,
+}
+
+pub(crate) struct Failed {
+    pub(crate) left: Leftovers,
+    pub(crate) attempts: u32,
+    pub(crate) since: Duration,
+    pub(crate) retry_at: Duration,
+    pub(crate) error: String,
+}
+
+const IDLE: u8 = 0;
+const QUEUED: u8 = 1;
+const RUNNING: u8 = 2;
+const RUN_AGAIN: u8 = 3;
+
+pub(crate) struct Slot {
+    pub(crate) name: Box<str>,
+    pub(crate) writer: usize,
+    pub(crate) shared: WeakShared,
+    pub(crate) inbox: Mutex<Inbox>,
+    pub(crate) state: Mutex<State>,
+    pub(crate) store: Mutex<Option<(u64, Box<dyn Store>)>>,
+    pub(crate) readers: Mutex<Vec<(u64, Box<dyn StoreReader>)>>,
+    turn: AtomicU8,
+    /// The pipeline is full: the end of a commit will run the slot, new mail need not.
+    pub(crate) full: AtomicBool,
+    open: AtomicBool,
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Slot {
+    pub(crate) fn new(name: &str, writer: usize, shared: WeakShared) -> Self {
+        let state = State {
+            phase: Phase::Closed,
+            callers: HashMap::new(),
+            opening: 0,
+            closing: Vec::new(),
+            space_low: false,
+            last_work: Duration::ZERO,
+            armed: None,
+        };
+        Self {
+            name: name.into(),
+            writer,
+            shared,
+            inbox: Mutex::new(Inbox::default()),
+            state: Mutex::new(state),
+            store: Mutex::new(None),
+            readers: Mutex::new(Vec::new()),
+            turn: AtomicU8::new(IDLE),
+            full: AtomicBool::new(false),
+            open: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes a command in, or refuses it if too much waits already.
+    pub(crate) fn push(&self, mail: Mail, settings: &EngineSettings) -> Result<Ticket, EngineError> {
+        let mut inbox = lock(&self.inbox);
+        if inbox.commands >= settings.mailbox_commands {
+            return Err(EngineError::Overloaded { what: "commands", limit: settings.mailbox_commands });
+        }
+        if mail.bytes > 0 && inbox.bytes + mail.bytes > settings.mailbox_bytes {
+            return Err(EngineError::Overloaded { what: "bytes", limit: settings.mailbox_bytes });
+        }
+        inbox.commands += 1;
+        inbox.bytes += mail.bytes;
+        let ticket = inbox.next_ticket;
+        inbox.next_ticket += 1;
+        inbox.brought.mails.push((ticket, mail));
+        Ok(ticket)
+    }
+
+    /// Brings a command that nobody waits for.
+    pub(crate) fn notify(self: &Arc<Self>, command: Command) {
+        lock(&self.inbox).brought.notices.push(command);
+        self.poke();
+    }
+
+    pub(crate) fn abandon(self: &Arc<Self>, ticket: Ticket) {
+        lock(&self.inbox).brought.abandoned.push(ticket);
+        self.poke();
+    }
+
+    pub(crate) fn bring(&self, opening: u64, event: Event) {
+        lock(&self.inbox).brought.events.push((opening, event));
+    }
+
+    /// Closes the environment once what was taken is answered.
+    pub(crate) fn close(self: &Arc<Self>, closed: oneshot::Sender<()>) {
+        lock(&self.inbox).brought.close.push(closed);
+        self.poke();
+    }
+
+    pub(crate) fn close_if_idle(self: &Arc<Self>) {
+        lock(&self.inbox).brought.close_if_idle = true;
+        self.poke();
+    }
+
+    /// Something was brought: run the slot here and now if it is idle, unless the end of a commit will.
+    pub(crate) fn poke(self: &Arc<Self>) {
+        if self.full.load(Ordering::SeqCst) {
+            return;
+        }
+        if self.open.load(Ordering::Acquire) {
+            self.run_here();
+        } else {
+            self.queue();
+        }
+    }
+
+    /// Runs the slot on this thread if it is idle; if another thread runs it, that one goes on.
+    pub(crate) fn run_here(self: &Arc<Self>) {
+        if self.begin(IDLE) {
+            self.run_turns();
+        }
+    }
+
+    /// Leaves the slot to the threads that apply: it may have to be opened, which takes a while.
+    pub(crate) fn queue(self: &Arc<Self>) {
+        let idle = self.turn.compare_exchange(IDLE, QUEUED, Ordering::SeqCst, Ordering::SeqCst);
+        match idle {
+            Ok(_) => {
+                if let Some(shared) = self.shared.upgrade() {
+                    let _ = shared.run.send(Arc::clone(self));
+                }
+            }
+            Err(_) => self.ask_again(),
+        }
+    }
+
+    /// Runs the slot on a thread that took it from the run queue.
+    pub(crate) fn run_queued(self: &Arc<Self>) {
+        if self.begin(QUEUED) {
+            self.run_turns();
+        }
+    }
+
+    fn begin(&self, from: u8) -> bool {
+        let begun = self.turn.compare_exchange(from, RUNNING, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if !begun {
+            self.ask_again();
+        }
+        begun
+    }
+
+    fn ask_again(&self) {
+        // Queued or asked already: whoever runs it sees what was brought.
+        let _ = self.turn.compare_exchange(RUNNING, RUN_AGAIN, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    fn run_turns(self: &Arc<Self>) {
+        loop {
+            if let Some(shared) = self.shared.upgrade() {
+                self.run(&shared);
+            }
+            if self.turn.compare_exchange(RUNNING, IDLE, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                return;
+            }
+            self.turn.store(RUNNING, Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn set_open(&self, open: bool) {
+        self.open.store(open, Ordering::Release);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// Closed, and nothing was brought to it.
+    pub(crate) fn is_forgettable(&self) -> bool {
+        let inbox = lock(&self.inbox);
+        !self.is_open()
+            && inbox.commands == 0
+            && inbox.brought.notices.is_empty()
+            && inbox.brought.close.is_empty()
+    }
+}

@@ -1,0 +1,146 @@
+//! One thread that wakes slots when something of theirs is due, and once a second looks after all of them: room in the
+//! store, idle environments, closed environments in which something is due.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millpond_core::Command;
+
+use crate::driver::pools::{WriteJob, WriteWork};
+use crate::driver::slot::Phase;
+use crate::driver::{Shared, Slot, lock};
+
+/// How often slots are looked after.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
+/// Closed environments opened in one go because something in them is due.
+const DUE_ENVIRONMENTS: usize = 64;
+
+struct Alarm {
+    at: Instant,
+    slot: Weak<Slot>,
+}
+
+impl PartialEq for Alarm {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+impl Eq for Alarm {}
+impl PartialOrd for Alarm {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Alarm {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Timer {
+    alarms: Mutex<BinaryHeap<Reverse<Alarm>>>,
+    earlier: Condvar,
+}
+
+impl Timer {
+    /// Runs the slot at `at`, by a clock that shows `now`.
+    pub(super) fn arm(&self, slot: &Arc<Slot>, at: Duration, now: Duration) {
+        let at = Instant::now() + at.saturating_sub(now);
+        let mut alarms = lock(&self.alarms);
+        let first = alarms.peek().is_none_or(|Reverse(first)| at < first.at);
+        alarms.push(Reverse(Alarm { at, slot: Arc::downgrade(slot) }));
+        drop(alarms);
+        if first {
+            self.earlier.notify_one();
+        }
+    }
+
+    /// Waits until an alarm is due or `until`, and answers the slots that are due.
+    fn wait(&self, until: Instant) -> Vec<Arc<Slot>> {
+        let mut alarms = lock(&self.alarms);
+        let now = Instant::now();
+        let next = alarms.peek().map_or(until, |Reverse(first)| first.at.min(until));
+        if next > now {
+            let waited = self.earlier.wait_timeout(alarms, next - now);
+            alarms = match waited {
+                Ok((guard, _)) => guard,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+        let now = Instant::now();
+        let mut due = Vec::new();
+        while alarms.peek().is_some_and(|Reverse(first)| first.at <= now) {
+            due.extend(alarms.pop().and_then(|Reverse(alarm)| alarm.slot.upgrade()));
+        }
+        due
+    }
+}
+
+pub(super) fn spawn(shared: &Arc<Shared>) {
+    let weak = Arc::downgrade(shared);
+    let started = thread::Builder::new().name("millpond-timer".into()).spawn(move || keep_time(&weak));
+    if let Err(error) = started {
+        tracing::error!(%error, "timer not started");
+    }
+}
+
+fn keep_time(weak: &Weak<Shared>) {
+    let mut look_after = Instant::now() + LOOK_AFTER;
+    loop {
+        let Some(shared) = weak.upgrade() else { return };
+        for slot in shared.timer.wait(look_after) {
+            slot.queue();
+        }
+        if Instant::now() >= look_after {
+            look_after = Instant::now() + LOOK_AFTER;
+            look_after_slots(&shared);
+        }
+    }
+}
+
+fn look_after_slots(shared: &Arc<Shared>) {
+    let now = shared.clock.read();
+    let mut open = Vec::new();
+    for slot in shared.slots() {
+        // A slot that is being worked on needs no looking after.
+        let Ok(state) = slot.state.try_lock() else { continue };
+        let idle = now.monotonic.saturating_sub(state.last_work);
+        let (opening, phase) = (state.opening, matches!(state.phase, Phase::Open(_)));
+        drop(state);
+        if phase {
+            shared.write(&slot, WriteJob { slot: Arc::clone(&slot), opening, work: WriteWork::Space });
+            open.push((idle, slot));
+        } else {
+            slot.queue();
+            shared.forget(&slot);
+        }
+    }
+    open.sort_by_key(|(idle, _)| Reverse(*idle));
+    let too_many = open.len().saturating_sub(shared.settings.environments_open);
+    for (index, (idle, slot)) in open.iter().enumerate() {
+        if index < too_many || *idle >= shared.settings.idle_close {
+            slot.close_if_idle();
+        }
+    }
+    open_due(shared, now.wall_millis);
+}
+
+/// Opens closed environments in which something is due.
+fn open_due(shared: &Arc<Shared>, wall_millis: i64) {
+    match shared.factory.due_environments(wall_millis, DUE_ENVIRONMENTS) {
+        Ok(due) => {
+            for environment in due {
+                if let Ok(slot) = shared.slot(&environment)
+                    && !slot.is_open()
+                {
+                    slot.notify(Command::Tick);
+                }
+            }
+        }
+        Err(error) => tracing::warn!(%error, "due environments not known"),
+    }
+}

@@ -1,0 +1,59 @@
+//! Answers that nobody takes, and callers that leave.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_core::spec::QueueSpec;
+use millpond_store::MemoryDisk;
+
+use crate::support::{ENVIRONMENT, World, lease};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_whose_answer_was_not_delivered_goes_back_uncounted() {
+    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    world.create("mail", QueueSpec::default()).await;
+    world.send("mail", "hello").await;
+    let answer = world.run(lease("mail", Duration::ZERO)).await;
+    drop(answer);
+    let taken = world.lease("mail", 20).await;
+    assert_eq!(taken[0].0.delivery_count, 1);
+    let counters = world.view("mail").await.counters;
+    assert_eq!((counters.total_delivered, counters.total_undone), (2, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_leaves_spends_nothing() {
+    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    world.create("mail", QueueSpec::default()).await;
+    for _ in 0..50 {
+        let engine = world.engine.clone();
+        let waiting = tokio::spawn(async move {
+            engine.submit(ENVIRONMENT, lease("mail", Duration::from_secs(20))).await.map(drop)
+        });
+        while world.view("mail").await.waiting == 0 {
+            tokio::task::yield_now().await;
+        }
+        waiting.abort();
+        assert!(waiting.await.is_err());
+        while world.view("mail").await.waiting > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    world.send("mail", "hello").await;
+    assert_eq!(world.lease("mail", 0).await[0].0.delivery_count, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn going_down_answers_waiting_calls_with_nothing() {
+    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    world.create("mail", QueueSpec::default()).await;
+    let engine = world.engine.clone();
+    let waiting =
+        tokio::spawn(async move { engine.submit(ENVIRONMENT, lease("mail", Duration::from_secs(20))).await });
+    while world.view("mail").await.waiting == 0 {
+        tokio::task::yield_now().await;
+    }
+    world.engine.shut_down().await;
+    let answer = waiting.await.expect("task").expect("answer");
+    assert!(matches!(answer.outcome, millpond_core::Outcome::Leased(grants) if grants.is_empty()));
+}

@@ -1,0 +1,7 @@
+//! The engine on threads, over the memory store and on a clock that the test moves.
+
+mod support;
+
+mod answers;
+mod failures;
+mod lifecycle;

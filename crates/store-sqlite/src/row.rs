@@ -1,0 +1,196 @@
+//! Rows as columns. The codes are persisted (`schema.rs`); unsigned numbers are kept by their bits.
+
+use std::sync::Arc;
+
+use millpond_core::id::{LeaseGeneration, QueueNumber, Sequence, Uid};
+use millpond_core::row::{
+    CountersRow, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
+    MessageContent, QueueRow,
+};
+use millpond_core::time::Timestamp;
+use rusqlite::types::Type;
+use rusqlite::{Error, Row};
+
+use crate::schema::READY;
+use crate::spec;
+
+/// Columns that [`delivery`] reads, in its order.
+pub(crate) const DELIVERY_COLUMNS: &str = "sequence, queue, state, priority_descending, retried, order_at, due_at, \
+     leased_at, lease_generation, delivery_count, failure_count, lost_lease_count, expires_at, nonce, sent_at, \
+     entered, dead_at, dead_reason, dead_queue";
+
+/// Columns that [`dedup`] reads, in its order.
+pub(crate) const DEDUP_COLUMNS: &str =
+    "queue, key, digest, sent_at, first_sequence, count, nonce_seed, expires_at";
+
+/// Columns that [`queue_with_counters`] reads, in its order.
+pub(crate) const QUEUE_COLUMNS: &str = "queue.number, name, uid, generation, revision, created_at, updated_at, \
+     annotations, spec, paused_at, purged_through, deleted, sweep_owed, counters.ready, delayed, leased, dead, \
+     completed, cancelled, total_sent, total_delivered, total_undone, total_acked, total_dead, total_expired, \
+     consumer_seen_at";
+
+pub(crate) fn state_code(state: DeliveryState) -> i64 {
+    match state {
+        DeliveryState::Delayed => 0,
+        DeliveryState::Ready => READY,
+        DeliveryState::Leased => 2,
+        DeliveryState::Completed => 3,
+        DeliveryState::Dead => 4,
+        DeliveryState::Cancelled => 5,
+    }
+}
+
+fn state(code: i64) -> Option<DeliveryState> {
+    Some(match code {
+        0 => DeliveryState::Delayed,
+        READY => DeliveryState::Ready,
+        2 => DeliveryState::Leased,
+        3 => DeliveryState::Completed,
+        4 => DeliveryState::Dead,
+        5 => DeliveryState::Cancelled,
+        _ => return None,
+    })
+}
+
+pub(crate) fn data_kind_code(kind: DataKind) -> i64 {
+    match kind {
+        DataKind::None => 0,
+        DataKind::Json => 1,
+        DataKind::Text => 2,
+        DataKind::Binary => 3,
+    }
+}
+
+fn data_kind(code: i64) -> Option<DataKind> {
+    Some(match code {
+        0 => DataKind::None,
+        1 => DataKind::Json,
+        2 => DataKind::Text,
+        3 => DataKind::Binary,
+        _ => return None,
+    })
+}
+
+pub(crate) fn dead_reason_code(reason: DeadReason) -> i64 {
+    match reason {
+        DeadReason::AttemptsSpent => 0,
+        DeadReason::LeasesLost => 1,
+    }
+}
+
+fn dead_reason(code: i64) -> Option<DeadReason> {
+    Some(match code {
+        0 => DeadReason::AttemptsSpent,
+        1 => DeadReason::LeasesLost,
+        _ => return None,
+    })
+}
+
+/// A delivery, from [`DELIVERY_COLUMNS`].
+pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
+    let priority: i64 = row.get(3)?;
+    let dead_letter = match row.get(16)? {
+        None => None,
+        Some(at) => Some(Box::new(DeadLetter {
+            at: Timestamp::from_millis(at),
+            reason: known(17, dead_reason(row.get(17)?))?,
+            queue: row.get(18)?,
+        })),
+    };
+    Ok(DeliveryRow {
+        sequence: sequence(row, 0)?,
+        queue: QueueNumber(row.get(1)?),
+        nonce: unsigned(row, 13)?,
+        sent_at: time(row, 14)?,
+        entered: sequence(row, 15)?,
+        state: known(2, state(row.get(2)?))?,
+        priority: known(3, priority.checked_neg().and_then(|priority| i32::try_from(priority).ok()))?,
+        retried: row.get(4)?,
+        order_at: time(row, 5)?,
+        due_at: time(row, 6)?,
+        leased_at: time(row, 7)?,
+        expires_at: time(row, 12)?,
+        lease_generation: LeaseGeneration(unsigned(row, 8)?),
+        delivery_count: row.get(9)?,
+        failure_count: row.get(10)?,
+        lost_lease_count: row.get(11)?,
+        dead_letter,
+    })
+}
+
+/// A remembered send, from [`DEDUP_COLUMNS`].
+pub(crate) fn dedup(row: &Row<'_>) -> Result<DedupRow, Error> {
+    Ok(DedupRow {
+        key: DedupKey { queue: QueueNumber(row.get(0)?), key: row.get(1)? },
+        digest: u128::from_be_bytes(row.get(2)?),
+        sent_at: time(row, 3)?,
+        first_sequence: sequence(row, 4)?,
+        count: row.get(5)?,
+        nonce_seed: unsigned(row, 6)?,
+        expires_at: time(row, 7)?,
+    })
+}
+
+/// A message's content, from `attributes, data_kind, data`.
+pub(crate) fn content(row: &Row<'_>) -> Result<Arc<MessageContent>, Error> {
+    let data = row.get_ref(2)?.as_blob()?.into();
+    Ok(Arc::new(MessageContent {
+        attributes: row.get(0)?,
+        data_kind: known(1, data_kind(row.get(1)?))?,
+        data,
+    }))
+}
+
+/// A queue and its counters, from [`QUEUE_COLUMNS`] of a left join.
+pub(crate) fn queue_with_counters(row: &Row<'_>) -> Result<(QueueRow, CountersRow), Error> {
+    let queue = QueueRow {
+        number: QueueNumber(row.get(0)?),
+        name: row.get(1)?,
+        uid: Uid(u128::from_be_bytes(row.get(2)?)),
+        generation: unsigned(row, 3)?,
+        revision: unsigned(row, 4)?,
+        created_at: time(row, 5)?,
+        updated_at: time(row, 6)?,
+        annotations: row.get(7)?,
+        spec: known(8, spec::from_text(row.get_ref(8)?.as_str()?))?,
+        paused_at: row.get::<_, Option<i64>>(9)?.map(Timestamp::from_millis),
+        purged_through: sequence(row, 10)?,
+        deleted: row.get(11)?,
+        sweep_owed: row.get(12)?,
+    };
+    let count = |column| row.get::<_, Option<i64>>(column).map(|count| count.unwrap_or(0).cast_unsigned());
+    let counters = CountersRow {
+        queue: queue.number,
+        ready: count(13)?,
+        delayed: count(14)?,
+        leased: count(15)?,
+        dead: count(16)?,
+        completed: count(17)?,
+        cancelled: count(18)?,
+        total_sent: count(19)?,
+        total_delivered: count(20)?,
+        total_undone: count(21)?,
+        total_acked: count(22)?,
+        total_dead: count(23)?,
+        total_expired: count(24)?,
+        consumer_seen_at: Timestamp::from_millis(count(25)?.cast_signed()),
+    };
+    Ok((queue, counters))
+}
+
+fn time(row: &Row<'_>, column: usize) -> Result<Timestamp, Error> {
+    row.get(column).map(Timestamp::from_millis)
+}
+
+fn sequence(row: &Row<'_>, column: usize) -> Result<Sequence, Error> {
+    unsigned(row, column).map(Sequence)
+}
+
+fn unsigned(row: &Row<'_>, column: usize) -> Result<u64, Error> {
+    row.get::<_, i64>(column).map(i64::cast_unsigned)
+}
+
+/// A code or text that this version does not know is damage.
+fn known<T>(column: usize, value: Option<T>) -> Result<T, Error> {
+    value.ok_or_else(|| Error::FromSqlConversionFailure(column, Type::Null, "not a known value".into()))
+}

@@ -1,0 +1,14 @@
+//! `:lease`: what is accepted is within its bounds.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use millpond_api::lease::LeaseRequest;
+use millpond_api::limits;
+
+fuzz_target!(|body: &[u8]| {
+    if let Ok(request) = LeaseRequest::parse(body) {
+        assert!((1..=request.max_messages).contains(&request.min_messages));
+        assert!(request.max_messages <= limits::LEASE_MESSAGES_MAX);
+        assert!(request.wait <= limits::WAIT_MAX);
+    }
+});
