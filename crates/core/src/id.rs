@@ -54,6 +54,11 @@ counter!(
     Incarnation(u64)
 );
 
+impl LeaseGeneration {
+    /// Above every generation that can be given, and within what SQL calls an integer.
+    pub const HIGHEST: Self = Self(i64::MAX.cast_unsigned());
+}
+
 impl Incarnation {
     /// The lowest lease generation that this incarnation may give: incarnation × 2^20.
     #[must_use]

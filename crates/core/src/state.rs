@@ -115,8 +115,11 @@ impl Core {
         environment.incarnation = environment.incarnation.next().max(by_clock);
         // Sequences start at 1: a watermark of 0 means that nothing was purged.
         environment.next_sequence = environment.next_sequence.max(Sequence(1));
-        if open.restored {
-            environment.leases_void_below = environment.incarnation.generation_floor();
+        // What a store marked when it found a restored copy ends at the first opening that commits.
+        let floor = environment.incarnation.generation_floor();
+        let restored = open.restored || environment.leases_void_below > floor;
+        if restored {
+            environment.leases_void_below = floor;
         }
         let mut core = Self {
             settings,
@@ -134,7 +137,7 @@ impl Core {
             more_due: false,
             restir: Vec::new(),
             sealed: open.commit,
-            batch: Batch { environment_touched: open.restored, ..Batch::default() },
+            batch: Batch { environment_touched: restored, ..Batch::default() },
         };
         for (row, counters) in open.queues {
             core.admit_queue(QueueState::stored(row, counters));
