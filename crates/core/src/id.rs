@@ -177,6 +177,21 @@ mod tests {
         assert!(early.to_string() < late.to_string());
     }
 
+    proptest::proptest! {
+        #[test]
+        fn every_message_id_survives_its_text_form(time in 0i64..1 << 44, sequence in 0u64..1 << 48, nonce in 0u64..1 << 36) {
+            let id = MessageId { sent_at: Timestamp::from_millis(time), sequence: Sequence(sequence), nonce };
+            proptest::prop_assert_eq!(id.to_string().parse(), Ok(id));
+        }
+
+        #[test]
+        fn no_text_is_taken_for_an_id_that_is_shown_differently(text in "(msg_)?[0-9A-Za-z]{25,27}") {
+            if let Ok(id) = text.parse::<MessageId>() {
+                proptest::prop_assert_eq!(id.to_string(), text);
+            }
+        }
+    }
+
     #[test]
     fn what_is_not_a_message_id_is_refused() {
         for text in [

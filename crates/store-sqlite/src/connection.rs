@@ -56,7 +56,7 @@ impl Database {
             }
             other => other.map_err(before_commit("opening a database"))?,
         };
-        let is_new = self.prepare_writer(&connection, cache_kib, schema)?;
+        let is_new = self.prepare_writer(&connection, missing, cache_kib, schema)?;
         Ok((connection, is_new))
     }
 
@@ -93,6 +93,7 @@ impl Database {
     fn prepare_writer(
         &self,
         connection: &Connection,
+        missing: Missing,
         cache_kib: u32,
         schema: &str,
     ) -> Result<bool, StoreError> {
@@ -108,7 +109,7 @@ impl Database {
         set(connection, "cache_size", -i64::from(cache_kib)).map_err(failed)?;
         match (application, version) {
             (APPLICATION_ID, LAYOUT) => Ok(false),
-            (0, 0) => {
+            (0, 0) if missing == Missing::Create => {
                 create(connection, schema).map_err(failed)?;
                 Ok(true)
             }

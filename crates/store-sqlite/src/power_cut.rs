@@ -8,6 +8,7 @@
 //!
 //! Not modelled: sectors that go bad, writes that reach the disk before they are asked for, and flushes that lie.
 
+mod handle;
 mod image;
 mod locks;
 mod medium;

@@ -160,8 +160,7 @@ impl Store for SqliteStore {
     }
 
     fn reader(&mut self) -> Result<Box<dyn StoreReader>, StoreError> {
-        let cache_kib = self.open.place.settings.cache_reader_kib;
-        Ok(Box::new(SqliteReader::new(self.database.open_reader(cache_kib)?)))
+        Ok(Box::new(SqliteReader::new(self.database.open_reader(self.open.cache_kib / 2)?)))
     }
 
     fn stats(&mut self) -> Result<StoreStats, StoreError> {

@@ -1,7 +1,7 @@
 //! The files of one disk, its directory, and the faults that are due.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::Weak;
 
 use super::image::Image;
 use super::locks::FileLocks;
@@ -41,7 +41,8 @@ pub(super) struct Medium {
 pub(super) struct File {
     pub(super) image: Image,
     pub(super) locks: FileLocks,
-    pub(super) shared_memory: Option<Arc<SharedMemory>>,
+    /// As long as a connection uses it; then the next one has to recover the log.
+    pub(super) shared_memory: Weak<SharedMemory>,
 }
 
 impl Medium {
@@ -162,7 +163,7 @@ impl Medium {
             file.image.flush_some(random);
             file.image.forget_pending();
             file.locks = FileLocks::default();
-            file.shared_memory = None;
+            file.shared_memory = Weak::new();
         }
     }
 
