@@ -1,0 +1,52 @@
+//! `millpond serve`: opens the store, starts the engine, listens, and puts everything in order when it is told to stop.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+
+use anyhow::Context as _;
+use millpond_engine::{Engine, EngineSettings};
+use millpond_server::{AllowedHosts, App, Settings, Shutdown, StopSignals, app, bind, serve};
+
+use crate::arguments::ServeArguments;
+use crate::wiring;
+
+pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
+    tracing_subscriber::fmt().with_env_filter(arguments.log_filter()?).with_writer(std::io::stderr).init();
+    let settings = arguments.settings().resolve()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the threads that serve")?;
+    runtime.block_on(serve_until_stopped(settings))
+}
+
+async fn serve_until_stopped(settings: Settings) -> anyhow::Result<()> {
+    let mut signals = StopSignals::install().context("cannot catch signals")?;
+    let directory = settings.data_dir.display();
+    let store = wiring::open_store(&settings).with_context(|| format!("cannot serve {directory}"))?;
+    let engine = Engine::start(EngineSettings::default(), store);
+    let default_environment = settings.default_environment.to_string();
+    engine
+        .create_environment(&default_environment)
+        .await
+        .with_context(|| format!("cannot make {default_environment} in {directory}"))?;
+    let listener =
+        bind(settings.listen).await.with_context(|| format!("cannot listen on {}", settings.listen))?;
+    let address = listener.local_addr().context("cannot tell the address listened on")?;
+
+    let shutdown = Shutdown::default();
+    let hosts = AllowedHosts::new(address, settings.allow_hosts);
+    let router = app(App::new(engine.clone(), hosts, settings.default_environment, shutdown.watch()));
+    announce(address);
+    serve(listener, router, &shutdown, signals.received()).await;
+    engine.shut_down().await;
+    Ok(())
+}
+
+/// Scripts wait for this line. Nobody reading it is no reason not to serve.
+fn announce(address: SocketAddr) {
+    let mut stdout = std::io::stdout().lock();
+    if let Err(error) = writeln!(stdout, "listening on http://{address}").and_then(|()| stdout.flush()) {
+        tracing::warn!(%error, "cannot write to stdout");
+    }
+}

@@ -1,0 +1,94 @@
+//! The router, and what its handlers share.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::Router;
+use axum::routing::{get, post};
+use millpond_api::ErrorCode;
+use millpond_api::name::EnvironmentName;
+use millpond_core::{Command, Outcome};
+use millpond_engine::{Answer, Engine};
+
+use crate::envelope::EnvelopeLayer;
+use crate::error::ApiError;
+use crate::extract::Environment;
+use crate::guard::AllowedHosts;
+use crate::handlers::{environments, health, queues};
+use crate::paths;
+use crate::shutdown::ShutdownWatch;
+
+/// What handlers share.
+pub struct App {
+    pub(crate) engine: Engine,
+    pub(crate) hosts: AllowedHosts,
+    pub(crate) default_environment: Arc<Environment>,
+    pub(crate) shutdown: ShutdownWatch,
+    request_id_prefix: u32,
+    requests: AtomicU64,
+}
+
+impl App {
+    /// Over this engine, for requests to these hosts; `/v1/queues` stands for the default environment.
+    pub fn new(
+        engine: Engine,
+        hosts: AllowedHosts,
+        default_environment: EnvironmentName,
+        shutdown: ShutdownWatch,
+    ) -> Self {
+        let random = RandomState::new().hash_one(0);
+        Self {
+            engine,
+            hosts,
+            default_environment: Arc::new(Environment::new(default_environment)),
+            shutdown,
+            request_id_prefix: u32::try_from(random >> 32).unwrap_or(0),
+            requests: AtomicU64::new(1),
+        }
+    }
+
+    /// Unique in this process, and most likely among the server's processes.
+    pub(crate) fn next_request_id(&self) -> String {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        format!("req_{:08x}{number:08x}", self.request_id_prefix)
+    }
+
+    /// Has the engine do it. A refusal is an error here.
+    pub(crate) async fn submit(
+        &self,
+        environment: &Environment,
+        command: Command,
+    ) -> Result<Answer, ApiError> {
+        let answer = self.engine.submit(&environment.text, command).await?;
+        match answer.outcome {
+            Outcome::Rejected(rejection) => Err(rejection.into()),
+            _ => Ok(answer),
+        }
+    }
+}
+
+/// The service; it answers without a socket too.
+pub fn app(app: App) -> Router {
+    let app = Arc::new(app);
+    let queue = || get(queues::get_or_why).delete(queues::delete).post(queues::verb);
+    Router::new()
+        .route(paths::HEALTH, get(health::get))
+        .route(paths::ENVIRONMENTS, post(environments::create))
+        .route(paths::QUEUES, post(queues::create))
+        .route(paths::QUEUE, queue())
+        .route(paths::SHORT_QUEUES, post(queues::create))
+        .route(paths::SHORT_QUEUE, queue())
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(EnvelopeLayer { app: Arc::clone(&app) })
+        .with_state(app)
+}
+
+async fn no_route(uri: axum::http::Uri) -> ApiError {
+    ApiError::new(ErrorCode::NotFound, format!("no route {}", uri.path()))
+}
+
+async fn no_method(method: axum::http::Method) -> ApiError {
+    ApiError::new(ErrorCode::MethodNotAllowed, format!("this route does not take {method}"))
+}

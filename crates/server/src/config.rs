@@ -1,0 +1,154 @@
+//! Settings: what was given ([`RawSettings`]), and what it means ([`Settings`]).
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use millpond_api::InputError;
+use millpond_api::name::EnvironmentName;
+
+/// The environment that `/v1/queues` stands for.
+pub const DEFAULT_ENVIRONMENT: &str = "orgs/default/projects/default/envs/default";
+/// Where the server listens unless told.
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:8400";
+/// Where the data is unless told.
+pub const DEFAULT_DATA_DIR: &str = "./data";
+
+/// Settings as they were given, from flags or the environment.
+#[derive(Clone, Debug)]
+pub struct RawSettings {
+    /// `IP:PORT` or `localhost:PORT`.
+    pub listen: String,
+    /// Directory of the data.
+    pub data_dir: PathBuf,
+    /// Further names under which the server may be asked.
+    pub allow_hosts: Vec<String>,
+    /// The environment that `/v1/queues` stands for.
+    pub default_environment: String,
+    /// Take a store that looks like a restored copy for the original.
+    pub assume_restart: bool,
+}
+
+impl Default for RawSettings {
+    fn default() -> Self {
+        Self {
+            listen: DEFAULT_LISTEN.to_owned(),
+            data_dir: PathBuf::from(DEFAULT_DATA_DIR),
+            allow_hosts: Vec::new(),
+            default_environment: DEFAULT_ENVIRONMENT.to_owned(),
+            assume_restart: false,
+        }
+    }
+}
+
+/// Settings that hold.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where to listen; port 0 takes any.
+    pub listen: SocketAddr,
+    /// Directory of the data.
+    pub data_dir: PathBuf,
+    /// Further names under which the server may be asked, in lower case.
+    pub allow_hosts: Vec<String>,
+    /// The environment that `/v1/queues` stands for.
+    pub default_environment: EnvironmentName,
+    /// Take a store that looks like a restored copy for the original.
+    pub assume_restart: bool,
+}
+
+/// Settings that do not hold.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// A host that could not stand in a `Host` header.
+    #[error("allow-host is {0:?}, expected a host name or address, with or without a port")]
+    AllowHost(String),
+    /// Not an environment's name.
+    #[error("default-environment: {0}")]
+    DefaultEnvironment(InputError),
+    /// Not an address.
+    #[error("listen is {0:?}, expected an address and a port like {DEFAULT_LISTEN}")]
+    Listen(String),
+    /// An address that others can reach.
+    #[error(
+        "listen is {0}, which others can reach; this server knows no keys, so it only listens on 127.0.0.1 or [::1] \
+         (to offer it to others, put a proxy that authenticates in front and name it with allow-host)"
+    )]
+    NotLoopback(SocketAddr),
+}
+
+impl RawSettings {
+    /// Checks everything.
+    pub fn resolve(self) -> Result<Settings, SettingsError> {
+        let listen = parse_listen(&self.listen)?;
+        if !listen.ip().is_loopback() {
+            return Err(SettingsError::NotLoopback(listen));
+        }
+        let allow_hosts = self.allow_hosts.into_iter().map(check_host).collect::<Result<_, _>>()?;
+        let default_environment = EnvironmentName::parse("default-environment", &self.default_environment)
+            .map_err(SettingsError::DefaultEnvironment)?;
+        Ok(Settings {
+            listen,
+            data_dir: self.data_dir,
+            allow_hosts,
+            default_environment,
+            assume_restart: self.assume_restart,
+        })
+    }
+}
+
+fn parse_listen(text: &str) -> Result<SocketAddr, SettingsError> {
+    let refuse = || SettingsError::Listen(text.to_owned());
+    match text.strip_prefix("localhost:") {
+        Some(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse().map_err(|_| refuse())?))),
+        None => text.parse().map_err(|_| refuse()),
+    }
+}
+
+fn check_host(host: String) -> Result<String, SettingsError> {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    if host.is_empty() || !host.bytes().all(legal) {
+        return Err(SettingsError::AllowHost(host));
+    }
+    Ok(host.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listen(text: &str) -> Result<SocketAddr, SettingsError> {
+        RawSettings { listen: text.to_owned(), ..RawSettings::default() }
+            .resolve()
+            .map(|settings| settings.listen)
+    }
+
+    #[test]
+    fn defaults_hold() {
+        let settings = RawSettings::default().resolve().expect("valid");
+        assert_eq!(settings.listen.to_string(), DEFAULT_LISTEN);
+        assert_eq!(settings.default_environment.to_string(), DEFAULT_ENVIRONMENT);
+    }
+
+    #[test]
+    fn only_loopback_addresses_are_listened_on() {
+        for text in ["127.0.0.1:0", "127.0.0.2:80", "[::1]:8400", "localhost:8400"] {
+            assert!(listen(text).is_ok(), "{text}");
+        }
+        for text in ["0.0.0.0:8400", "[::]:8400", "192.168.1.5:8400"] {
+            assert!(matches!(listen(text), Err(SettingsError::NotLoopback(_))), "{text}");
+        }
+        for text in ["", "8400", "127.0.0.1", "localhost", "localhost:x", "example.com:80"] {
+            assert!(matches!(listen(text), Err(SettingsError::Listen(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_and_environments_are_checked() {
+        let hosts = |host: &str| {
+            RawSettings { allow_hosts: vec![host.to_owned()], ..RawSettings::default() }.resolve().is_ok()
+        };
+        assert!(hosts("Queue.example.com:443") && hosts("[fe80::1]"));
+        assert!(!hosts("") && !hosts("https://example.com") && !hosts("*"));
+        let raw = RawSettings { default_environment: "orgs/x".to_owned(), ..RawSettings::default() };
+        assert!(matches!(raw.resolve(), Err(SettingsError::DefaultEnvironment(_))));
+    }
+}

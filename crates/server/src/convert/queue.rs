@@ -1,0 +1,114 @@
+//! The queue resource: body to command, view to answer.
+//!
+//! Labels, annotations and the display name are one JSON text to the core, written and read here alone.
+
+use std::collections::BTreeMap;
+
+use millpond_api::name::{EnvironmentName, QueueName};
+use millpond_api::queue::{Condition, ConditionStatus, Queue, QueueBody, QueueMeta, QueueStatus};
+use millpond_core::command::CreateQueue;
+use millpond_core::outcome::QueueView;
+use millpond_core::row::QueueRow;
+use serde_json::{Map, Value, json};
+
+use crate::convert::{spec, why};
+use crate::error::ApiError;
+
+/// Persisted, as keys of the annotations' JSON.
+const DISPLAY_NAME: &str = "display_name";
+const LABELS: &str = "labels";
+const ANNOTATIONS: &str = "annotations";
+
+/// The command that makes the queue.
+pub(crate) fn to_create(
+    queue: Box<str>,
+    body: QueueBody,
+    home: &EnvironmentName,
+    validate_only: bool,
+) -> Result<CreateQueue, ApiError> {
+    let mut annotations = Map::new();
+    if let Some(name) = body.display_name {
+        annotations.insert(DISPLAY_NAME.to_owned(), Value::String(name));
+    }
+    for (key, strings) in [(LABELS, body.labels), (ANNOTATIONS, body.annotations)] {
+        if let Some(strings) = strings.filter(|strings| !strings.is_empty()) {
+            annotations.insert(key.to_owned(), json!(strings));
+        }
+    }
+    Ok(CreateQueue {
+        name: queue,
+        spec: spec::to_core(body.spec, home)?,
+        annotations: Value::Object(annotations).to_string().into_boxed_str(),
+        validate_only,
+    })
+}
+
+/// The path under which a client knows a field that the core refuses on creation.
+pub(crate) fn path_of(field: &str) -> String {
+    match field {
+        "queue_id" => field.to_owned(),
+        "annotations" => "meta.annotations".to_owned(),
+        "in_a_row_max" => "spec.lost_lease.in_a_row_max".to_owned(),
+        path if path.starts_with("spec.") => path.to_owned(),
+        setting => format!("spec.{setting}"),
+    }
+}
+
+/// The resource.
+pub(crate) fn from_view(view: &QueueView, name: QueueName) -> Queue {
+    let row = &view.queue;
+    let meta = meta_of(view);
+    let spec = spec::from_core(&row.spec, name.environment());
+    let counts = &view.counters;
+    let status = QueueStatus {
+        observed_generation: row.generation,
+        conditions: vec![ready_of(row)],
+        ready_count: counts.ready,
+        leased_count: counts.leased,
+        delayed_count: counts.delayed,
+        dead_letter_count: counts.dead,
+        finished_count: counts.completed + counts.cancelled,
+        paused: row.paused_at.is_some(),
+        why: Some(why::why_of(view)),
+    };
+    Queue { name, uid: row.uid.to_string(), meta, spec, status }
+}
+
+fn meta_of(view: &QueueView) -> QueueMeta {
+    let row = &view.queue;
+    let annotations: Value = serde_json::from_str(&row.annotations).unwrap_or_default();
+    QueueMeta {
+        generation: row.generation,
+        etag: view.etag(),
+        create_time: row.created_at.as_millis(),
+        update_time: row.updated_at.as_millis(),
+        display_name: annotations.get(DISPLAY_NAME).and_then(Value::as_str).map(str::to_owned),
+        labels: strings_of(annotations.get(LABELS)),
+        annotations: strings_of(annotations.get(ANNOTATIONS)),
+    }
+}
+
+fn strings_of(value: Option<&Value>) -> BTreeMap<String, String> {
+    let entries = value.and_then(Value::as_object).into_iter().flatten();
+    entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+fn ready_of(row: &QueueRow) -> Condition {
+    let kind = "Ready".to_owned();
+    match row.paused_at {
+        None => Condition {
+            kind,
+            status: ConditionStatus::True,
+            reason: "Open".to_owned(),
+            message: "takes and hands out messages".to_owned(),
+            last_transition_time: row.updated_at.as_millis(),
+        },
+        Some(since) => Condition {
+            kind,
+            status: ConditionStatus::False,
+            reason: "Paused".to_owned(),
+            message: "takes messages and hands none out".to_owned(),
+            last_transition_time: since.as_millis(),
+        },
+    }
+}

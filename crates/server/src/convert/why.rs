@@ -1,0 +1,88 @@
+//! Why a queue hands nothing out: one word for programs, one sentence for people.
+
+use millpond_api::duration::render as show;
+use millpond_api::queue::Why;
+use millpond_api::time;
+use millpond_core::outcome::{QueueView, Why as CoreWhy};
+use millpond_core::time::Timestamp;
+
+/// The `why` of a queue's status, its sentence in `detail`.
+pub(crate) fn why_of(view: &QueueView) -> Why {
+    let counts = &view.counters;
+    let because =
+        |reason: &str, detail: String| Why { reason: reason.to_owned(), detail, since: None, until: None };
+    match view.why {
+        CoreWhy::Paused { since } => {
+            because("paused", format!("paused since {}", at(since))).since(Some(since))
+        }
+        CoreWhy::ConcurrencyFull { limit, until } => {
+            let detail =
+                format!("{} are ready, but {limit} are leased, which is concurrency_max", counts.ready);
+            because("concurrency_full", detail).until(until, "the first lease ends")
+        }
+        CoreWhy::LeasedLimit { limit } => {
+            let detail = format!("{} are ready, but {limit} are leased, which is leased_max", counts.ready);
+            because("leased_limit", detail)
+        }
+        CoreWhy::NoConsumer { since: None } => {
+            because("no_consumer", format!("{} are ready and nobody has ever asked for them", counts.ready))
+        }
+        CoreWhy::NoConsumer { since: Some(since) } => {
+            let detail = format!("{} are ready and nobody has asked since {}", counts.ready, at(since));
+            because("no_consumer", detail).since(Some(since))
+        }
+        CoreWhy::Delivering => {
+            because("delivering", format!("{} are ready and are being handed out", counts.ready))
+        }
+        CoreWhy::AllDelayed { until } => {
+            because("all_delayed", format!("all {} that wait are delayed", counts.delayed))
+                .until(until, "the first is ready")
+        }
+        CoreWhy::AllLeased { until } => {
+            because("all_leased", format!("all {} that are left are leased", counts.leased))
+                .until(until, "the first lease ends")
+        }
+        CoreWhy::AllDead => because(
+            "all_dead",
+            format!(
+                "all {} that are left are out of attempts (the limit is {})",
+                counts.dead,
+                attempts(view)
+            ),
+        ),
+        CoreWhy::Empty => because("empty", format!("there is nothing; messages are kept {}", kept(view))),
+    }
+}
+
+fn at(time: Timestamp) -> String {
+    time::render(time.as_millis())
+}
+
+fn attempts(view: &QueueView) -> String {
+    view.queue.spec.attempt_limit.map_or_else(|| "none".to_owned(), |limit| limit.max.to_string())
+}
+
+fn kept(view: &QueueView) -> String {
+    view.queue.spec.retention.map_or_else(|| "for ever".to_owned(), show)
+}
+
+/// Adds what is known of the times.
+trait Times {
+    fn since(self, since: Option<Timestamp>) -> Self;
+    fn until(self, until: Option<Timestamp>, what: &str) -> Self;
+}
+
+impl Times for Why {
+    fn since(mut self, since: Option<Timestamp>) -> Self {
+        self.since = since.map(Timestamp::as_millis);
+        self
+    }
+
+    fn until(mut self, until: Option<Timestamp>, what: &str) -> Self {
+        if let Some(until) = until {
+            self.detail = format!("{}; {what} at {}", self.detail, at(until));
+            self.until = Some(until.as_millis());
+        }
+        self
+    }
+}

@@ -1,0 +1,235 @@
+//! The one error of the HTTP surface, and how each refusal becomes one.
+//!
+//! Clients get the code, a sentence and the request id; what went on inside is a [`ApiError::cause`], which only the log
+//! gets. The conversion to a response leaves the body to `envelope`, which knows the request id.
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use millpond_api::{ErrorCode, InputError, Problem};
+use millpond_core::Rejection;
+use millpond_core::outcome::DeadLetterProblem;
+use millpond_engine::EngineError;
+
+/// How long a client should wait before it tries an overloaded server again.
+const RETRY_OVERLOADED_MS: u64 = 250;
+/// The same for a store that is away or full, and for a server that is being replaced.
+const RETRY_UNAVAILABLE_MS: u64 = 1_000;
+
+/// A refused or failed request.
+#[derive(Clone, Debug)]
+pub struct ApiError {
+    problem: Box<Problem>,
+    cause: Option<String>,
+    allow: Option<&'static str>,
+}
+
+impl ApiError {
+    /// An error that says nothing about a field.
+    pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
+        Self { problem: Box::new(Problem::new(code, detail, "")), cause: None, allow: None }
+    }
+
+    /// A field with a value that it cannot have.
+    pub(crate) fn field(
+        field: impl Into<String>,
+        value: impl Into<String>,
+        detail: impl Into<String>,
+    ) -> Self {
+        let mut error = Self::new(ErrorCode::InvalidField, detail);
+        error.problem.field = Some(field.into());
+        error.problem.value = Some(value.into());
+        error
+    }
+
+    /// A route that exists for another method.
+    pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
+        let mut error = Self::new(ErrorCode::MethodNotAllowed, format!("this route takes {allow}"));
+        error.allow = Some(allow);
+        error
+    }
+
+    /// Something that cannot be: a bug, or damaged data. The client learns no more than that.
+    pub(crate) fn internal(cause: impl Into<String>) -> Self {
+        let mut error = Self::new(ErrorCode::Internal, "the server failed, its log says more");
+        error.cause = Some(cause.into());
+        error
+    }
+
+    /// A body or part of it that is too large. `bytes` says how large, as far as that is known.
+    pub(crate) fn too_large(subject: &str, bytes: impl std::fmt::Display, limit: usize) -> Self {
+        let mut error =
+            Self::new(ErrorCode::PayloadTooLarge, format!("{subject} is {bytes}, limit {limit} bytes"));
+        error.problem.limit = Some(limit.to_string());
+        error
+    }
+
+    /// The same error with the path under which a client knows the field.
+    pub(crate) fn under(mut self, path_of: impl Fn(&str) -> String) -> Self {
+        if let Some(field) = &self.problem.field {
+            let path = path_of(field);
+            if let Some(rest) = self.problem.detail.strip_prefix(field.as_str()) {
+                self.problem.detail = format!("{path}{rest}");
+            }
+            self.problem.field = Some(path);
+        }
+        self
+    }
+
+    /// The code.
+    pub fn code(&self) -> ErrorCode {
+        self.problem.code
+    }
+
+    /// What went wrong inside, for the log alone.
+    pub fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
+    }
+
+    /// Methods that the route takes, where that was the matter.
+    pub(crate) fn allow(&self) -> Option<&'static str> {
+        self.allow
+    }
+
+    /// The body for the request with this id.
+    pub(crate) fn problem(self, request_id: &str) -> Problem {
+        let mut problem = *self.problem;
+        problem.instance = request_id.to_owned();
+        problem
+    }
+
+    fn retry_after_ms(mut self, milliseconds: u64) -> Self {
+        self.problem.retry_after_ms = Some(milliseconds);
+        self
+    }
+
+    fn because(mut self, cause: String) -> Self {
+        self.cause = Some(cause);
+        self
+    }
+
+    fn about(mut self, field: &str) -> Self {
+        self.problem.field = Some(field.to_owned());
+        self
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() =
+            StatusCode::from_u16(self.code().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<InputError> for ApiError {
+    fn from(error: InputError) -> Self {
+        Self { problem: Box::new(Problem::from_input(error, "")), cause: None, allow: None }
+    }
+}
+
+impl From<EngineError> for ApiError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::EnvironmentNotFound(name) => {
+                Self::new(ErrorCode::EnvironmentNotFound, format!("environment {name} does not exist"))
+            }
+            EngineError::Full => Self::new(ErrorCode::StorageFull, "the store has no room")
+                .retry_after_ms(RETRY_UNAVAILABLE_MS),
+            EngineError::Overloaded { what, limit } => {
+                let mut error =
+                    Self::new(ErrorCode::ServerOverloaded, format!("too many {what} wait, limit {limit}"));
+                error.problem.limit = Some(limit.to_string());
+                error.retry_after_ms(RETRY_OVERLOADED_MS)
+            }
+            EngineError::ShuttingDown => Self::new(ErrorCode::ShuttingDown, "the server is going down")
+                .retry_after_ms(RETRY_UNAVAILABLE_MS),
+            EngineError::Unavailable(cause) => {
+                Self::new(ErrorCode::StorageUnavailable, "the store cannot be reached, nothing was done")
+                    .retry_after_ms(RETRY_UNAVAILABLE_MS)
+                    .because(cause)
+            }
+            EngineError::Unknown(cause) => {
+                let detail =
+                    "the store did not say whether this was stored; ask again with the same idempotency key";
+                Self::new(ErrorCode::OutcomeUnknown, detail)
+                    .retry_after_ms(RETRY_OVERLOADED_MS)
+                    .because(cause)
+            }
+        }
+    }
+}
+
+impl From<Rejection> for ApiError {
+    fn from(rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::DeadLetterQueueInvalid { name, problem } => {
+                let why = match problem {
+                    DeadLetterProblem::Missing => "which does not exist",
+                    DeadLetterProblem::Itself => "which is the queue itself",
+                    DeadLetterProblem::Circle => "from which dead letters would come back",
+                };
+                let field = "spec.dead_letter_queue";
+                Self::field(field, name.as_ref(), format!("{field} is {name}, {why}"))
+            }
+            Rejection::DedupLimit { limit } => {
+                let detail = format!("{limit} idempotency keys are remembered, which is the limit");
+                let mut error = Self::new(ErrorCode::DedupLimit, detail);
+                error.problem.limit = Some(limit.to_string());
+                error
+            }
+            Rejection::EtagMismatch { current } => {
+                Self::new(ErrorCode::EtagMismatch, format!("the etag is {current} by now")).about("etag")
+            }
+            Rejection::IdempotencyKeyReused { key } => {
+                let detail = format!("idempotency key {key} was used for another send");
+                Self::new(ErrorCode::IdempotencyKeyReused, detail).about("idempotency-key")
+            }
+            Rejection::LeaseStale { stale } => {
+                let stale: Vec<_> = stale.iter().map(|lease| lease.message.to_string()).collect();
+                let detail = format!("no longer held: {}", stale.join(", "));
+                Self::new(ErrorCode::LeaseStale, detail)
+            }
+            Rejection::OutOfRange { field, value, limit } => out_of_range(field, value, limit),
+            Rejection::QueueAlreadyExists { name } => {
+                Self::new(ErrorCode::QueueAlreadyExists, format!("queue {name} exists already"))
+            }
+            Rejection::QueueInUse { by } => {
+                let detail = format!("it is the dead-letter queue of {by}; force deletes it even so");
+                Self::new(ErrorCode::InvalidState, detail)
+            }
+            Rejection::QueueLimit { limit } => {
+                let detail = format!("the environment has {limit} queues, which is the limit");
+                let mut error = Self::new(ErrorCode::QueueLimit, detail);
+                error.problem.limit = Some(limit.to_string());
+                error
+            }
+            Rejection::QueueNotFound { name } => {
+                Self::new(ErrorCode::QueueNotFound, format!("queue {name} does not exist"))
+            }
+            Rejection::StorageFull => {
+                Self::new(ErrorCode::StorageFull, "the store has no room for new messages")
+                    .retry_after_ms(RETRY_UNAVAILABLE_MS)
+            }
+            Rejection::WaiterLimit { limit } => {
+                let detail = format!("{limit} lease calls wait, which is the limit");
+                let mut error = Self::new(ErrorCode::ServerOverloaded, detail);
+                error.problem.limit = Some(limit.to_string());
+                error.retry_after_ms(RETRY_OVERLOADED_MS)
+            }
+        }
+    }
+}
+
+/// The content of one message is the only size among the core's ranges.
+fn out_of_range(field: &'static str, value: String, limit: String) -> ApiError {
+    let detail = format!("{field} is {value}, expected {limit}");
+    let mut error = ApiError::field(field, value, detail);
+    error.problem.limit = Some(limit);
+    if field == "data" {
+        error.problem.code = ErrorCode::PayloadTooLarge;
+    }
+    error
+}

@@ -1,0 +1,237 @@
+//! What handlers take out of a request: the place it names, its query parameters, its body.
+//!
+//! Paths are read raw: ids have one spelling, so nothing is decoded (design-holes C14). Parameters and fields that do
+//! not exist are refused, and so are bodies beyond their limit, before they are read where their length is told.
+
+use std::borrow::Cow;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, Uri};
+use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
+use millpond_api::name::{EnvironmentName, QueueName, check_id, parse_id, split_verb};
+use millpond_api::send::SendForm;
+use millpond_api::{ErrorCode, InputError};
+use percent_encoding::percent_decode_str;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::paths;
+
+/// An environment, and its name as text, which is how the engine knows it.
+pub(crate) struct Environment {
+    pub(crate) name: EnvironmentName,
+    pub(crate) text: String,
+}
+
+impl Environment {
+    pub(crate) fn new(name: EnvironmentName) -> Self {
+        Self { text: name.to_string(), name }
+    }
+}
+
+/// The queue or the collection of queues that a path names.
+pub(crate) struct Place<'a> {
+    pub(crate) environment: Arc<Environment>,
+    /// The id as it stands in the path; not checked, the core knows which names exist.
+    pub(crate) queue: &'a str,
+    pub(crate) verb: Option<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    /// Reads the path of a route in [`paths`] that names queues.
+    pub(crate) fn of(app: &App, path: &'a str) -> Result<Self, ApiError> {
+        let rest = path.strip_prefix(paths::VERSION_PREFIX).unwrap_or_default();
+        let segments: Vec<&str> = rest.splitn(8, '/').collect();
+        let (environment, segment) = match segments[..] {
+            ["queues"] => (Arc::clone(&app.default_environment), ""),
+            ["queues", segment] => (Arc::clone(&app.default_environment), segment),
+            ["orgs", org, "projects", project, "envs", env, "queues"] => {
+                (environment(org, project, env)?, "")
+            }
+            ["orgs", org, "projects", project, "envs", env, "queues", segment] => {
+                (environment(org, project, env)?, segment)
+            }
+            _ => return Err(ApiError::new(ErrorCode::NotFound, format!("no route {path}"))),
+        };
+        let (queue, verb) = split_verb(segment);
+        Ok(Self { environment, queue, verb })
+    }
+
+    /// The queue's id, checked.
+    pub(crate) fn queue(&self) -> Result<Box<str>, ApiError> {
+        check_id(self.queue).map_err(|fault| fault.at("queue", self.queue))?;
+        Ok(self.queue.into())
+    }
+
+    /// The queue's whole name.
+    pub(crate) fn name_of(&self, queue: &str) -> Result<QueueName, ApiError> {
+        Ok(QueueName::new(self.environment.name.clone(), queue)?)
+    }
+}
+
+fn environment(org: &str, project: &str, env: &str) -> Result<Arc<Environment>, ApiError> {
+    Ok(Arc::new(Environment::new(EnvironmentName::new(org, project, env)?)))
+}
+
+/// The organization and project of the path of [`paths::ENVIRONMENTS`].
+pub(crate) fn project_of(path: &str) -> Result<(&str, &str), ApiError> {
+    let segments: Vec<&str> =
+        path.strip_prefix(paths::VERSION_PREFIX).unwrap_or_default().split('/').collect();
+    match segments[..] {
+        ["orgs", org, "projects", project, "envs"] => {
+            parse_id("org", org)?;
+            parse_id("project", project)?;
+            Ok((org, project))
+        }
+        _ => Err(ApiError::new(ErrorCode::NotFound, format!("no route {path}"))),
+    }
+}
+
+/// Query parameters, each known and given once.
+pub(crate) struct Query<'a> {
+    pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+}
+
+impl<'a> Query<'a> {
+    /// Reads the parameters, of which only `known` ones exist.
+    pub(crate) fn of(uri: &'a Uri, known: &[&str]) -> Result<Self, ApiError> {
+        let mut pairs: Vec<(Cow<'a, str>, Cow<'a, str>)> = Vec::new();
+        for pair in uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (name, value) = (decode(name)?, decode(value)?);
+            if !known.contains(&name.as_ref()) {
+                return Err(unknown_parameter(&name, known));
+            }
+            if pairs.iter().any(|(other, _)| *other == name) {
+                let detail = format!("{name} is given twice, expected once");
+                return Err(ApiError::field(name, value, detail));
+            }
+            pairs.push((name, value));
+        }
+        Ok(Self { pairs })
+    }
+
+    /// The value of a parameter. An empty one counts as not given.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.pairs.iter();
+        pairs.find(|(own, value)| own == name && !value.is_empty()).map(|(_, value)| value.as_ref())
+    }
+
+    /// A parameter that is `true` or `false`, the latter if it is not given.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        match self.text(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => {
+                Err(ApiError::field(name, other, format!("{name} is {other}, expected true or false")))
+            }
+        }
+    }
+}
+
+fn decode(text: &str) -> Result<Cow<'_, str>, ApiError> {
+    if !text.contains('+') {
+        let decoded = percent_decode_str(text).decode_utf8();
+        return decoded.map_err(|_| not_utf8(text));
+    }
+    let spaced = text.replace('+', " ");
+    let decoded = percent_decode_str(&spaced).decode_utf8().map_err(|_| not_utf8(text))?;
+    Ok(Cow::Owned(decoded.into_owned()))
+}
+
+fn not_utf8(text: &str) -> ApiError {
+    ApiError::field("query", text, format!("query parameter {text} is not percent-encoded utf-8"))
+}
+
+fn unknown_parameter(name: &str, known: &[&str]) -> ApiError {
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let detail = format!("{name} is not a query parameter of this call, known are {known}");
+    InputError {
+        code: ErrorCode::UnknownField,
+        field: Some(name.to_owned()),
+        value: None,
+        detail,
+        limit: None,
+    }
+    .into()
+}
+
+/// The content type, if it is text.
+pub(crate) fn content_type(headers: &HeaderMap) -> Option<&str> {
+    headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok())
+}
+
+/// The body of a verb other than `send`: JSON, or none at all.
+pub(crate) async fn json_body(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    SendForm::choose(content_type(headers), false).and_then(|form| match form {
+        SendForm::Native => Ok(()),
+        SendForm::Batch | SendForm::Binary | SendForm::Structured => Err(not_json(headers)),
+    })?;
+    read_body(body, limit).await
+}
+
+fn not_json(headers: &HeaderMap) -> InputError {
+    let given = content_type(headers).unwrap_or_default();
+    InputError {
+        code: ErrorCode::UnsupportedMediaType,
+        field: Some("content-type".to_owned()),
+        value: Some(given.to_owned()),
+        detail: format!("content-type is {given}, expected application/json"),
+        limit: None,
+    }
+}
+
+/// Reads a body, at most `limit` bytes of it.
+pub(crate) async fn read_body(mut body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    let told = body.size_hint().lower();
+    if told > u64::try_from(limit).unwrap_or(u64::MAX) {
+        return Err(ApiError::too_large("body", format_args!("{told} bytes"), limit));
+    }
+    let mut whole = Bytes::new();
+    let mut joined = BytesMut::new();
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let frame = frame.map_err(|error| {
+            ApiError::new(ErrorCode::MalformedJson, format!("body could not be read to its end: {error}"))
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + joined.len() + data.len() > limit {
+            return Err(ApiError::too_large("body", format_args!("more than {limit} bytes"), limit));
+        }
+        // Most bodies are one frame, which is passed on as it is.
+        if whole.is_empty() && joined.is_empty() {
+            whole = data;
+            continue;
+        }
+        joined.reserve(usize::try_from(told).unwrap_or(0).max(whole.len() + data.len()));
+        joined.extend_from_slice(&std::mem::take(&mut whole));
+        joined.extend_from_slice(&data);
+    }
+    Ok(if joined.is_empty() { whole } else { joined.freeze() })
+}
+
+/// Refuses a body with anything in it but `{}`.
+pub(crate) fn check_no_fields(body: &[u8]) -> Result<(), ApiError> {
+    if body.trim_ascii().is_empty() {
+        return Ok(());
+    }
+    let object: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_slice(body).map_err(|error| {
+            ApiError::new(ErrorCode::MalformedJson, format!("body is not a json object: {error}"))
+        })?;
+    match object.keys().next() {
+        None => Ok(()),
+        Some(name) => {
+            let detail = format!("{name} is not a field, this call has none");
+            let field = Some(name.clone());
+            Err(InputError { code: ErrorCode::UnknownField, field, value: None, detail, limit: None }.into())
+        }
+    }
+}

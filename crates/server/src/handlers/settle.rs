@@ -1,0 +1,86 @@
+//! `:ack`, `:nack` and `:extend`: leases that are no longer held are listed, the others are settled.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::response::Response;
+use bytes::Bytes;
+use millpond_api::limits::CALL_BYTES_MAX;
+use millpond_api::settle::{AckRequest, ExtendRequest, LeaseId, NackRequest, render_stale};
+use millpond_core::command::{Require, Settle, SettleAction};
+use millpond_core::{Command, Outcome};
+
+use super::{json, unexpected};
+use crate::app::App;
+use crate::convert::settle::{settlements, stale_of};
+use crate::error::ApiError;
+use crate::extract::{self, Place, Query};
+
+pub(super) async fn ack(
+    app: &App,
+    place: &Place<'_>,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let request = AckRequest::parse(&read(parts, body).await?)?;
+    settle(app, place, request.leases, SettleAction::Ack).await
+}
+
+pub(super) async fn nack(
+    app: &App,
+    place: &Place<'_>,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let request = NackRequest::parse(&read(parts, body).await?)?;
+    settle(app, place, request.leases, SettleAction::Nack(request.delay)).await
+}
+
+pub(super) async fn extend(
+    app: &App,
+    place: &Place<'_>,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let request = ExtendRequest::parse(&read(parts, body).await?)?;
+    let timeout = match request.visibility_timeout {
+        Some(timeout) => timeout,
+        None => queue_timeout(app, place).await?,
+    };
+    settle(app, place, request.leases, SettleAction::Extend(timeout)).await
+}
+
+async fn read(parts: &Parts, body: Body) -> Result<Bytes, ApiError> {
+    Query::of(&parts.uri, &[])?;
+    extract::json_body(&parts.headers, body, CALL_BYTES_MAX).await
+}
+
+/// The queue's own timeout; the queue must exist.
+async fn queue_timeout(app: &App, place: &Place<'_>) -> Result<Duration, ApiError> {
+    let command = Command::GetQueue { queue: place.queue()? };
+    match app.submit(&place.environment, command).await?.outcome {
+        Outcome::Queue(view) => Ok(view.queue.spec.visibility_timeout),
+        other => Err(unexpected(&other)),
+    }
+}
+
+async fn settle(
+    app: &App,
+    place: &Place<'_>,
+    leases: Vec<LeaseId>,
+    action: SettleAction,
+) -> Result<Response, ApiError> {
+    let queue = place.queue()?;
+    let settlements = settlements(&queue, &leases, action);
+    if settlements.is_empty() {
+        // Nothing that could be held is named; whether there is such a queue still matters.
+        queue_timeout(app, place).await?;
+        return Ok(json(render_stale(&leases)));
+    }
+    let command = Settle { settlements, sends: Vec::new(), require: Require::Fresh };
+    match app.submit(&place.environment, Command::Settle(command)).await?.outcome {
+        Outcome::Settled { stale, .. } => Ok(json(render_stale(&stale_of(leases, &stale)))),
+        other => Err(unexpected(&other)),
+    }
+}

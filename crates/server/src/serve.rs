@@ -1,0 +1,68 @@
+//! The listener: accepts connections until it is told to stop, then sees them off.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+use crate::connection::serve_connection;
+use crate::shutdown::Shutdown;
+
+/// How long running requests get once the server drains.
+pub const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// Pause after an accept that failed for want of descriptors or memory, so that what runs can give some back.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Listens. Port 0 takes any; the listener knows which.
+///
+/// # Errors
+/// The address cannot be had.
+pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}
+
+/// Serves until `stop` ends. Then connections are drained, for at most [`DRAIN_MAX`], and cut. On return no connection
+/// is left; the engine can be shut down.
+pub async fn serve(listener: TcpListener, app: Router, shutdown: &Shutdown, stop: impl Future<Output = ()>) {
+    let (alive, mut all_gone) = mpsc::channel::<()>(1);
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.as_mut() => break,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "cannot set TCP_NODELAY");
+                }
+                let (app, watch, alive) = (app.clone(), shutdown.watch(), alive.clone());
+                tokio::spawn(async move {
+                    serve_connection(stream, app, watch).await;
+                    drop(alive);
+                });
+            }
+            Err(error) => survive_accept_error(&error).await,
+        }
+    }
+    drop((listener, alive));
+    shutdown.drain();
+    if tokio::time::timeout(DRAIN_MAX, all_gone.recv()).await.is_err() {
+        tracing::warn!("requests still ran {DRAIN_MAX:?} after the stop signal; they are cut off");
+        shutdown.cut();
+        all_gone.recv().await;
+    }
+}
+
+/// What a single connection did wrong is passed over; where the process lacks something, waiting helps.
+async fn survive_accept_error(error: &io::Error) {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+        return;
+    }
+    tracing::error!(%error, "cannot accept connections");
+    tokio::time::sleep(ACCEPT_PAUSE).await;
+}

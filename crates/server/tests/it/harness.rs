@@ -1,0 +1,216 @@
+//! A server on a memory store, and calls to its router.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use millpond_api::name::EnvironmentName;
+use millpond_core::outcome::QueueView;
+use millpond_core::{Command, Outcome};
+use millpond_engine::{Engine, EngineSettings};
+use millpond_server::config::DEFAULT_ENVIRONMENT;
+use millpond_server::{AllowedHosts, App, Shutdown, app};
+use millpond_store::MemoryDisk;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tower::ServiceExt as _;
+
+/// Where the queues of short paths are.
+pub(crate) const HOME: &str = DEFAULT_ENVIRONMENT;
+
+pub(crate) struct Server {
+    pub(crate) router: Router,
+    pub(crate) engine: Engine,
+    pub(crate) shutdown: Shutdown,
+}
+
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| {
+            panic!("{}: {error}: {}", self.status, String::from_utf8_lossy(&self.body))
+        })
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("ascii"))
+    }
+
+    /// The answer, which must be a success.
+    #[track_caller]
+    pub(crate) fn ok(&self) -> Value {
+        assert_eq!(self.status, StatusCode::OK, "{}", String::from_utf8_lossy(&self.body));
+        self.json()
+    }
+
+    /// The code of the answer, which must be an error with a whole problem body.
+    #[track_caller]
+    pub(crate) fn code(&self) -> String {
+        let problem = self.json();
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        assert_eq!(problem["status"], self.status.as_u16());
+        assert_eq!(problem["instance"], self.header("millpond-request-id"));
+        problem["code"].as_str().expect("a code").to_owned()
+    }
+
+    /// Status and code in one.
+    #[track_caller]
+    pub(crate) fn refusal(&self) -> (u16, String) {
+        (self.status.as_u16(), self.code())
+    }
+}
+
+/// What `refusal` is compared with.
+pub(crate) fn refused(status: u16, code: &str) -> (u16, String) {
+    (status, code.to_owned())
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        let engine = Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()));
+        engine.create_environment(HOME).await.expect("it is made");
+        let shutdown = Shutdown::default();
+        let hosts = AllowedHosts::new(([127, 0, 0, 1], 8400).into(), vec!["queue.example.com".to_owned()]);
+        let home = EnvironmentName::parse("home", HOME).expect("valid");
+        let router = app(App::new(engine.clone(), hosts, home, shutdown.watch()));
+        Self { router, engine, shutdown }
+    }
+
+    /// A server with the queue `q`.
+    pub(crate) async fn with_queue(spec: Value) -> Self {
+        let server = Self::start().await;
+        server.post("/v1/queues?queue_id=q", json!({ "spec": spec })).await.ok();
+        server
+    }
+
+    /// One request, with nothing added to it.
+    pub(crate) async fn raw(&self, request: Request<Body>) -> Reply {
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        let (parts, body) = response.into_parts();
+        let body = to_bytes(body, usize::MAX).await.expect("a whole body").to_vec();
+        Reply { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// One request with these headers and the right host.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Reply {
+        let mut request = Request::builder().method(method).uri(path);
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request = request.header("host", "127.0.0.1:8400");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.raw(request.body(body.into()).expect("a valid request")).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.call(Method::GET, path, &[], Body::empty()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Reply {
+        self.call(Method::DELETE, path, &[], Body::empty()).await
+    }
+
+    /// A POST of JSON.
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Reply {
+        let headers = [("content-type", "application/json")];
+        self.call(Method::POST, path, &headers, body.to_string()).await
+    }
+
+    /// A POST without a body or content type.
+    pub(crate) async fn post_nothing(&self, path: &str) -> Reply {
+        self.call(Method::POST, path, &[], Body::empty()).await
+    }
+
+    /// Sends events with these ids to `q`; answers the message ids.
+    pub(crate) async fn send(&self, ids: &[&str]) -> Vec<String> {
+        let events: Vec<Value> = ids.iter().map(|id| event(id)).collect();
+        let sent = self.post("/v1/queues/q:send", json!({ "events": events })).await.ok();
+        strings(&sent["message_ids"])
+    }
+
+    /// Leases from `q`; answers the messages.
+    pub(crate) async fn lease(&self, body: Value) -> Vec<Value> {
+        let leased = self.post("/v1/queues/q:lease", body).await.ok();
+        leased["messages"].as_array().expect("a list").clone()
+    }
+
+    /// The core's view of `q`.
+    pub(crate) async fn view(&self) -> QueueView {
+        view_of(&self.engine).await
+    }
+}
+
+pub(crate) async fn view_of(engine: &Engine) -> QueueView {
+    let answer = engine.submit(HOME, Command::GetQueue { queue: "q".into() }).await.expect("an answer");
+    let Outcome::Queue(view) = answer.outcome else { panic!("not a queue: {:?}", answer.outcome) };
+    *view
+}
+
+pub(crate) fn event(id: &str) -> Value {
+    json!({ "id": id, "source": "/tests", "type": "example.made", "data": { "n": 1 } })
+}
+
+pub(crate) fn strings(list: &Value) -> Vec<String> {
+    list.as_array().expect("a list").iter().map(|item| item.as_str().expect("a string").to_owned()).collect()
+}
+
+pub(crate) fn leases(messages: &[Value]) -> Value {
+    json!({ "leases": messages.iter().map(|message| message["lease"].clone()).collect::<Vec<_>>() })
+}
+
+/// The text of a lease call that asks for so many messages and waits up to 20 s.
+pub(crate) fn lease_request(max_messages: u32) -> String {
+    let body = json!({ "max_messages": max_messages, "wait": "20s" }).to_string();
+    format!(
+        "POST /v1/queues/q:lease HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Reads one answer from a connection: its head, then its body by `content-length`.
+pub(crate) async fn read_answer(stream: &mut (impl AsyncRead + Unpin)) -> (String, Vec<u8>) {
+    let (head, mut body, length) = read_head(stream).await;
+    let start = body.len();
+    body.resize(length, 0);
+    stream.read_exact(&mut body[start..]).await.expect("the rest of the body");
+    (head, body)
+}
+
+/// Reads the head of an answer; what came of the body with it, and how long the body is.
+pub(crate) async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> (String, Vec<u8>, usize) {
+    let mut read = Vec::new();
+    loop {
+        let mut piece = [0; 16];
+        let count = stream.read(&mut piece).await.expect("more of the head");
+        assert_ne!(count, 0, "the answer ends in its head");
+        read.extend_from_slice(&piece[..count]);
+        if let Some((head, body)) = split_head(&read) {
+            return (head.clone(), body.to_vec(), content_length(&head));
+        }
+    }
+}
+
+/// An answer's head and what follows it.
+pub(crate) fn split_head(answer: &[u8]) -> Option<(String, &[u8])> {
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
+    Some((String::from_utf8_lossy(&answer[..end]).into_owned(), &answer[end..]))
+}
+
+pub(crate) fn content_length(head: &str) -> usize {
+    let line = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
+    line.parse().expect("a number")
+}

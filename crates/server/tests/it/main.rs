@@ -1,0 +1,13 @@
+//! Black-box tests: through the router without a socket, and of connections over real ones.
+
+mod connections;
+mod errors;
+mod guards;
+mod hang_ups;
+mod harness;
+mod leases;
+mod limits;
+mod queues;
+mod routes;
+mod sends;
+mod stops;
