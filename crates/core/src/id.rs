@@ -37,7 +37,7 @@ counter!(
 );
 counter!(
     /// A message's number inside its environment, in order of sending. Stays with the message when it moves.
-    /// At most 2^40 − 1, because a message id carries it in 40 bits.
+    /// At most 2^48 − 1, because a message id carries it in 48 bits: a hundred thousand a second for 89 years.
     Sequence(u64)
 );
 counter!(
@@ -86,7 +86,7 @@ fn decode_base32(text: &str) -> Option<u128> {
 
 /// What a sender gets back and every delivery carries: `msg_` and 26 characters of Crockford base32.
 ///
-/// Holds the send time (48 bits), the sequence (40 bits) and a nonce (40 bits): ids sort by send time, the
+/// Holds the send time (44 bits, to the year 2527), the sequence (48 bits) and a nonce (36 bits): ids sort by send time, the
 /// row is found without an index, and a guessed or long gone id does not match the row's nonce.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MessageId {
@@ -94,23 +94,34 @@ pub struct MessageId {
     pub sent_at: Timestamp,
     /// Its number in the environment.
     pub sequence: Sequence,
-    /// Forty random bits.
+    /// Random bits: [`MessageId::NONCE_BITS`].
     pub nonce: u64,
 }
 
 impl MessageId {
-    /// Bits that hold the nonce, and likewise the sequence.
-    pub const PART_BITS: u32 = 40;
-    const PART_MASK: u128 = (1 << Self::PART_BITS) - 1;
+    /// Bits of the nonce.
+    pub const NONCE_BITS: u32 = 36;
+    /// Bits of the sequence.
+    pub const SEQUENCE_BITS: u32 = 48;
+    /// Bits of the send time.
+    pub const TIME_BITS: u32 = 44;
+}
+
+const _: () = assert!(MessageId::NONCE_BITS + MessageId::SEQUENCE_BITS + MessageId::TIME_BITS == 128);
+
+/// The lowest `bits` bits of a value.
+fn low_bits(value: u128, bits: u32) -> u128 {
+    value & ((1 << bits) - 1)
 }
 
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = u128::from(self.sent_at.as_millis().unsigned_abs()) & ((1 << 48) - 1);
-        let sequence = u128::from(self.sequence.0) & Self::PART_MASK;
-        let nonce = u128::from(self.nonce) & Self::PART_MASK;
+        let time = low_bits(self.sent_at.as_millis().unsigned_abs().into(), Self::TIME_BITS);
+        let sequence = low_bits(self.sequence.0.into(), Self::SEQUENCE_BITS);
+        let nonce = low_bits(self.nonce.into(), Self::NONCE_BITS);
         f.write_str("msg_")?;
-        encode_base32((time << 80) | (sequence << 40) | nonce, f)
+        let high = (time << Self::SEQUENCE_BITS) | sequence;
+        encode_base32((high << Self::NONCE_BITS) | nonce, f)
     }
 }
 
@@ -123,9 +134,11 @@ impl FromStr for MessageId {
 
     fn from_str(text: &str) -> Result<Self, NotAMessageId> {
         let value = text.strip_prefix("msg_").and_then(decode_base32).ok_or(NotAMessageId)?;
-        let part = |shift: u32| u64::try_from((value >> shift) & Self::PART_MASK).unwrap_or(0);
-        let time = i64::try_from(value >> 80).map_err(|_| NotAMessageId)?;
-        Ok(Self { sent_at: Timestamp::from_millis(time), sequence: Sequence(part(40)), nonce: part(0) })
+        let nonce = u64::try_from(low_bits(value, Self::NONCE_BITS)).map_err(|_| NotAMessageId)?;
+        let high = value >> Self::NONCE_BITS;
+        let sequence = u64::try_from(low_bits(high, Self::SEQUENCE_BITS)).map_err(|_| NotAMessageId)?;
+        let time = i64::try_from(high >> Self::SEQUENCE_BITS).map_err(|_| NotAMessageId)?;
+        Ok(Self { sent_at: Timestamp::from_millis(time), sequence: Sequence(sequence), nonce })
     }
 }
 
@@ -150,7 +163,7 @@ mod tests {
         let early = MessageId {
             sent_at: Timestamp::from_millis(1_700_000_000_000),
             sequence: Sequence(7),
-            nonce: 0xff_ffff_ffff,
+            nonce: 0xf_ffff_ffff,
         };
         let late =
             MessageId { sent_at: Timestamp::from_millis(1_700_000_000_001), sequence: Sequence(6), nonce: 0 };

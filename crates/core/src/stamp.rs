@@ -1,5 +1,6 @@
 //! What chance and the clock contribute to a batch, chosen once by the engine.
 
+use crate::id::MessageId;
 use crate::time::Timestamp;
 
 /// Time and entropy of one batch of commands. Times of successive stamps never run backwards.
@@ -20,8 +21,8 @@ pub fn mix(value: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// The forty random bits of a message id, given the seed of its send and its sequence.
+/// The random bits of a message id, given the seed of its send and its sequence.
 #[must_use]
 pub(crate) fn nonce(seed: u64, sequence: u64) -> u64 {
-    mix(seed ^ mix(sequence)) >> 24
+    mix(seed ^ mix(sequence)) >> (u64::BITS - MessageId::NONCE_BITS)
 }

@@ -148,7 +148,8 @@ impl Shared {
         }
     }
 
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn nudge(self: &Arc<Self>) {
+        timer::look_after_slots(self);
         for slot in self.slots() {
             slot.poke();
         }

@@ -85,7 +85,8 @@ impl Engine {
         self.shared.create_environment(environment)
     }
 
-    /// Lets every open environment look at its clock now.
+    /// Looks after all environments now, as is done once a second: room, idle ones, what is due in closed ones; and lets
+    /// every open one look at its clock.
     pub fn nudge(&self) {
         self.shared.nudge();
     }

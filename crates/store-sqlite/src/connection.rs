@@ -56,7 +56,7 @@ impl Database {
             }
             other => other.map_err(before_commit("opening a database"))?,
         };
-        let is_new = self.prepare_writer(&connection, cache_kib, schema)?;
+        let is_new = self.prepare_writer(&connection, missing, cache_kib, schema)?;
         Ok((connection, is_new))
     }
 
@@ -93,18 +93,23 @@ impl Database {
     fn prepare_writer(
         &self,
         connection: &Connection,
+        missing: Missing,
         cache_kib: u32,
         schema: &str,
     ) -> Result<bool, StoreError> {
         let failed = |error| before_commit("preparing a database")(error);
         let version: i64 = get(connection, "user_version").map_err(failed)?;
         let application: i64 = get(connection, "application_id").map_err(failed)?;
+        // A new database turns to WAL by a rollback journal. Only `extra` makes its deletion durable: one that comes back
+        // after a loss of power undoes the turn, and with it every commit in the log.
+        let while_turning = if self.synchronous == Synchronous::Full { "extra" } else { "off" };
+        set(connection, "synchronous", while_turning).map_err(failed)?;
         set(connection, "journal_mode", "wal").map_err(failed)?;
         set(connection, "synchronous", self.synchronous_text()).map_err(failed)?;
         set(connection, "cache_size", -i64::from(cache_kib)).map_err(failed)?;
         match (application, version) {
             (APPLICATION_ID, LAYOUT) => Ok(false),
-            (0, 0) => {
+            (0, 0) if missing == Missing::Create => {
                 create(connection, schema).map_err(failed)?;
                 Ok(true)
             }

@@ -39,6 +39,10 @@ pub(crate) struct Place {
     pub(crate) environments: PathBuf,
     pub(crate) vfs: Option<String>,
     pub(crate) open: Mutex<OpenStores>,
+    /// Connections of owners that left with an unknown outcome, by file. A flush that failed may have lost frames that
+    /// the page cache still shows; while one of these is open, the log's index does not take them in, and the take-over
+    /// writes over them.
+    pub(crate) unresolved: Mutex<HashMap<String, Connection>>,
     pub(crate) _lock: Option<File>,
 }
 
@@ -77,6 +81,7 @@ impl SqliteFactory {
             environments: path.join("environments"),
             vfs: None,
             open: Mutex::default(),
+            unresolved: Mutex::default(),
             _lock: Some(lock),
             settings,
         };
@@ -117,6 +122,7 @@ impl SqliteFactory {
         if entry.missing == Missing::Create && place.vfs.is_none() {
             sync_directory(&place.environments).map_err(of_file("flushing the directory"))?;
         }
+        place.unresolved.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.file);
         place.catalogue.note_open(name)?;
         let store = SqliteStore::new(open, database, connection, taken.epoch, entry.file, mark)?;
         Ok((Box::new(store), taken.opened))
@@ -163,6 +169,12 @@ impl StoreFactory for SqliteFactory {
 }
 
 impl Place {
+    /// Keeps a connection until the environment of this file is taken over.
+    pub(crate) fn keep_until_reopened(&self, file: &str, connection: Connection) {
+        let mut unresolved = self.unresolved.lock().unwrap_or_else(PoisonError::into_inner);
+        unresolved.insert(file.to_owned(), connection);
+    }
+
     fn open(&self) -> MutexGuard<'_, OpenStores> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }

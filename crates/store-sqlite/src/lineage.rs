@@ -1,15 +1,15 @@
 //! Tells a restart from a restored copy (design-holes A3).
 //!
 //! A database holds a random lineage, and a file beside it holds the same lineage, the highest commit that was seen
-//! durable, and which file it is itself. A database copied back alone is behind that commit; one copied back with its
-//! file finds that the file is another one. Written without a flush at most once a second: a mark that lags only makes
+//! durable, and which file it is itself: its inode and when it was made, which a copy cannot have. A database copied
+//! back alone is behind that commit; one copied back with its file finds that the file is another one. Written without a flush at most once a second: a mark that lags only makes
 //! a copy of the last second look like a restart, which the fence bears (A2).
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use millpond_core::id::CommitSequence;
 use millpond_store::{Lineage, StoreError};
@@ -44,7 +44,7 @@ pub(crate) fn judge(mark: Option<&Mark>, lineage: &str, commit: CommitSequence) 
     }
 }
 
-/// Marks in files, one an environment: `lineage commit inode`, each of fixed width.
+/// Marks in files, one an environment: `lineage commit inode born`, each of fixed width.
 #[derive(Debug)]
 pub(crate) struct WitnessFiles {
     directory: PathBuf,
@@ -56,20 +56,24 @@ impl WitnessFiles {
     }
 
     fn text(file: &File, mark: &Mark) -> std::io::Result<String> {
-        let inode = file.metadata()?.ino();
-        Ok(format!("{} {:020} {inode:020}\n", mark.lineage, mark.commit.0))
+        Ok(format!("{} {:020} {}\n", mark.lineage, mark.commit.0, identity(&file.metadata()?)))
     }
+}
+
+/// Which file it is. Inodes are used again, so the time of its making belongs to it, where it is known.
+fn identity(file: &Metadata) -> String {
+    let born = file.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    format!("{:020} {:020}", file.ino(), born.unwrap_or_default().as_nanos())
 }
 
 impl Witnesses for WitnessFiles {
     fn load(&self, file: &str) -> Option<Mark> {
         let path = self.directory.join(file);
         let text = std::fs::read_to_string(&path).ok()?;
-        let mut words = text.split_ascii_whitespace();
-        let (lineage, commit, inode) = (words.next()?, words.next()?, words.next()?);
-        let is_itself = std::fs::metadata(&path).ok()?.ino() == inode.parse::<u64>().ok()?;
+        let (lineage, rest) = text.strip_suffix('\n')?.split_once(' ')?;
+        let (commit, itself) = rest.split_once(' ')?;
         let mark = Mark { lineage: lineage.to_owned(), commit: CommitSequence(commit.parse().ok()?) };
-        is_itself.then_some(mark)
+        (itself == identity(&std::fs::metadata(&path).ok()?)).then_some(mark)
     }
 
     fn begin(&self, file: &str, mark: &Mark) -> Result<(), StoreError> {

@@ -6,12 +6,10 @@ pub struct SqliteSettings {
     /// Take what is found for what the last owner left, whatever the lineage says: for a data directory that was
     /// moved. Default: off.
     pub assume_restart: bool,
-    /// Page cache of one environment, the first that is opened, in KiB. Default: 8,192.
+    /// Page cache of one environment, the first that is opened, in KiB; each of its readers has half. Default: 8,192.
     pub cache_first_kib: u32,
-    /// Page cache of each other open environment, in KiB. Default: 1,024.
+    /// Page cache of each other open environment, in KiB; each of its readers has half. Default: 1,024.
     pub cache_other_kib: u32,
-    /// Page cache of each reader, in KiB. Default: 1,024.
-    pub cache_reader_kib: u32,
     /// So many bytes of log that are not in the database yet wake the checkpoint thread. Default: 4 MiB.
     pub checkpoint_wake_bytes: u64,
     /// At so many bytes of log the writer itself finishes the checkpoint, so that the log begins again. Default: 64 MiB.
@@ -41,7 +39,6 @@ impl Default for SqliteSettings {
             assume_restart: false,
             cache_first_kib: 8 << 10,
             cache_other_kib: 1 << 10,
-            cache_reader_kib: 1 << 10,
             checkpoint_wake_bytes: 4 << 20,
             checkpoint_inline_bytes: 64 << 20,
             reserve_bytes: 32 << 20,

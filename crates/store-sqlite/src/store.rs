@@ -20,7 +20,7 @@ use crate::{schema, write};
 /// The owner of one environment.
 #[derive(Debug)]
 pub(crate) struct SqliteStore {
-    /// `None`: it was given up after an unknown outcome and could not be replaced yet.
+    /// `None`: closed.
     connection: Option<Connection>,
     database: Database,
     log: Arc<Log>,
@@ -66,7 +66,7 @@ impl SqliteStore {
     }
 
     fn connection(&self) -> Result<&Connection, StoreError> {
-        self.connection.as_ref().ok_or_else(|| StoreError::new(StoreErrorKind::Unavailable, "not connected"))
+        self.connection.as_ref().ok_or_else(|| StoreError::new(StoreErrorKind::Closed, "the store is closed"))
     }
 
     fn try_commit(&self, changes: &ChangeSet) -> Result<(), StoreError> {
@@ -98,16 +98,15 @@ impl SqliteStore {
         }
     }
 
-    /// Claims the number of a lost commit on a new connection: the old one may hold half of it.
+    /// Claims the number of a lost commit on a new connection. The old one stays until that is done: it keeps the log's
+    /// index, in which the lost commit is not, so that its half-flushed frames are written over and never read.
     fn claim(&mut self, commit: CommitSequence) -> Result<Resolution, StoreError> {
-        self.connection = None;
         let (connection, _) =
             self.database.open(Missing::IsLost, self.open.cache_kib, schema::ENVIRONMENT)?;
         Log::watch(&connection);
-        let connection = self.connection.insert(connection);
-        begin(connection)?;
+        begin(&connection)?;
         let claimed =
-            claim_number(connection, self.epoch, commit).map_err(before_commit("claiming a number"));
+            claim_number(&connection, self.epoch, commit).map_err(before_commit("claiming a number"));
         let result = match claimed {
             Ok(Some(resolution)) => {
                 let end = connection.execute_batch("commit");
@@ -119,8 +118,8 @@ impl SqliteStore {
             }
             Err(error) => Err(error),
         };
-        if result.is_err() {
-            roll_back(connection);
+        if result.is_ok() {
+            self.connection = Some(connection);
         }
         result
     }
@@ -161,8 +160,7 @@ impl Store for SqliteStore {
     }
 
     fn reader(&mut self) -> Result<Box<dyn StoreReader>, StoreError> {
-        let cache_kib = self.open.place.settings.cache_reader_kib;
-        Ok(Box::new(SqliteReader::new(self.database.open_reader(cache_kib)?)))
+        Ok(Box::new(SqliteReader::new(self.database.open_reader(self.open.cache_kib / 2)?)))
     }
 
     fn stats(&mut self) -> Result<StoreStats, StoreError> {
@@ -181,6 +179,16 @@ impl Store for SqliteStore {
         let checkpoint_is_off = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         connection.set_db_config(checkpoint_is_off, false).map_err(before_commit(context))?;
         connection.close().map_err(|(_, error)| before_commit(context)(error))
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        if self.unresolved.is_some()
+            && let Some(connection) = self.connection.take()
+        {
+            self.open.place.keep_until_reopened(&self.file, connection);
+        }
     }
 }
 

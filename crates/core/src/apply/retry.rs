@@ -131,6 +131,10 @@ impl Core {
         if row.state != DeliveryState::Leased {
             return false;
         }
+        // The sweep of a deleted queue may have passed the ready rows already.
+        if self.queues.get(&row.queue).is_none_or(|queue| queue.row.deleted) {
+            return false;
+        }
         if self.leaves_for_good(&row, now) {
             return true;
         }

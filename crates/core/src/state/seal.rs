@@ -31,6 +31,8 @@ impl Core {
             self.dedup_unsettled.push_back((commit, key));
         }
         changes.queues_removed = batch.queues_removed;
+        // Also without a commit: sweeps and stale settles bring rows that change nothing.
+        self.evict_cached();
         if changes.row_count() == 0 && !batch.environment_touched {
             return None;
         }
@@ -152,6 +154,11 @@ impl Core {
             }
         }
         self.settle_dedup(settled);
+        self.evict_cached();
+    }
+
+    /// Keeps the cache of rows within its bound.
+    fn evict_cached(&mut self) {
         if self.rows.cached_len() > self.settings.cached_rows {
             let queues = &self.queues;
             let held = |row: &DeliveryRow| queues.get(&row.queue).is_some_and(|queue| queue.holds(row));

@@ -102,7 +102,7 @@ fn keep_time(weak: &Weak<Shared>) {
     }
 }
 
-fn look_after_slots(shared: &Arc<Shared>) {
+pub(super) fn look_after_slots(shared: &Arc<Shared>) {
     let now = shared.clock.read();
     let mut open = Vec::new();
     for slot in shared.slots() {

@@ -3,5 +3,6 @@
 mod support;
 
 mod answers;
+mod environments;
 mod failures;
 mod lifecycle;

@@ -1,0 +1,29 @@
+# Millpond. `make run` and `make test` need nothing before them but Rust, a C compiler and Node (for the tests).
+
+LISTEN ?= 127.0.0.1:8400
+DATA_DIR ?= ./data
+
+.PHONY: run check test soak bench
+
+# Builds, prints three lines to paste, and serves.
+run:
+	cargo build --release --package millpond-cli
+	@scripts/first-minute $(LISTEN)
+	@exec target/release/millpond serve --listen $(LISTEN) --data-dir $(DATA_DIR)
+
+# The quick gate before a commit: under five minutes once built.
+check:
+	@scripts/parts check
+
+# Everything that is bounded; what CI runs. Prints the time of each part at its end.
+test:
+	@scripts/parts test
+
+# The long form: all seeds, hundreds of kills, fuzzers. Writes its report to docs/soak/.
+soak:
+	@scripts/parts soak
+
+# The figures of docs/benchmarks/, on an otherwise idle machine.
+bench:
+	cargo build --release --package millpond-bench
+	target/release/millpond-bench report > target/bench.json

@@ -1,0 +1,351 @@
+//! Leases: who holds what, and for how long.
+
+use std::time::Duration;
+
+use millpond_core::command::{Lease, LeaseRef, SettleAction, Settlement};
+use millpond_core::id::{LeaseGeneration, QueueNumber};
+use millpond_core::limits::LEASE_MIN;
+use millpond_core::outcome::Grant as Granted;
+use millpond_core::spec::{AtLimit, Counted};
+use millpond_core::time::Timestamp;
+
+use crate::auditor::order::{Handed, Place};
+use crate::auditor::queue::within;
+use crate::auditor::{Answered, Auditor, Breach, Ended, Grant, Life, Verdict, demand, token_of};
+
+/// The time before another.
+fn minus(time: Timestamp, duration: Duration) -> Timestamp {
+    Timestamp::from_millis(time.as_millis() - i64::try_from(duration.as_millis()).unwrap_or(0))
+}
+
+impl Auditor {
+    /// A lease call got messages, or none.
+    pub fn granted(&mut self, lease: &Lease, grants: &[Granted], answered: &Answered<'_>) -> Verdict {
+        let most = usize::try_from(lease.max_messages).unwrap_or(usize::MAX);
+        demand!(grants.len() <= most, "{} messages granted, asked for at most {most}", grants.len());
+        demand!(answered.contents.len() == grants.len(), "contents are missing");
+        self.check_wait(lease, grants.len(), answered)?;
+        let stable = self.name_is_stable(&lease.queue, answered.submitted.index);
+        let Some(&number) = self.names.get(&lease.queue).filter(|_| stable) else {
+            self.granted_by_some_queue(lease, grants);
+            return Ok(());
+        };
+        for (grant, content) in grants.iter().zip(answered.contents) {
+            self.grant(lease, grant, number, token_of(content), answered)?;
+            let known = self.message(&grant.message);
+            demand!(
+                known.is_some_and(|message| message.content == *content),
+                "{} came with other content than was sent",
+                grant.message
+            );
+        }
+        if let Some(first) = grants.first() {
+            let visibility = self.visibility(lease, number);
+            self.check_concurrency(number, minus(first.lease_until, visibility))?;
+        }
+        self.hand_out(number, lease, grants, answered);
+        Ok(())
+    }
+
+    /// The name has changed hands meanwhile: which queue granted is not known.
+    fn granted_by_some_queue(&mut self, lease: &Lease, grants: &[Granted]) {
+        for grant in grants {
+            let Some(token) = self.by_id.get(&grant.message).copied() else { continue };
+            let Some(queue) = self.messages.get(&token).map(|message| message.queue) else { continue };
+            let until = (grant.lease_until, grant.lease_until);
+            let granted_at = minus(grant.lease_until, self.visibility(lease, queue));
+            let made = Grant { queue, granted_at, until, ended: Ended::PerhapsUndone, void: false };
+            if let Some(message) = self.messages.get_mut(&token) {
+                message.grants.insert(grant.generation, made);
+            }
+        }
+    }
+
+    fn visibility(&self, lease: &Lease, number: QueueNumber) -> Duration {
+        let by_queue = || self.queues.get(&number).map(|queue| queue.spec.visibility_timeout);
+        lease.visibility_timeout.or_else(by_queue).unwrap_or_default()
+    }
+
+    /// Fewer than wanted are an answer only when the wait is over.
+    fn check_wait(&self, lease: &Lease, got: usize, answered: &Answered<'_>) -> Verdict {
+        let least = if lease.wait.is_zero() { 0 } else { lease.min_messages.max(1) };
+        // What was granted may have ended before its contents were read.
+        let least_wait = if self.unseen.is_empty() { lease.wait } else { lease.wait.min(LEASE_MIN) };
+        let deadline = answered.submitted.stamp.plus(least_wait);
+        demand!(
+            got >= usize::try_from(least).unwrap_or(usize::MAX) || answered.stamp >= deadline,
+            "{got} messages were answered before the wait was over, {least} wanted"
+        );
+        Ok(())
+    }
+
+    fn grant(
+        &mut self,
+        lease: &Lease,
+        grant: &Granted,
+        number: QueueNumber,
+        token: u64,
+        answered: &Answered<'_>,
+    ) -> Verdict {
+        let id = grant.message;
+        let granted_at = minus(grant.lease_until, self.visibility(lease, number));
+        demand!(
+            within(granted_at, (answered.submitted.stamp, answered.stamp)),
+            "{id} was granted at {granted_at:?}, not between {:?} and {:?}",
+            answered.submitted.stamp,
+            answered.stamp
+        );
+        self.check_history(grant, granted_at)?;
+        let Some(message) = self.messages.get(&token) else {
+            return Err(Breach(format!("{id} was granted and never sent")));
+        };
+        demand!(message.id == id, "message {token} was granted as {id}, sent as {}", message.id);
+        // The answer waited for contents, and what came after was answered first.
+        let late = message.grants.keys().next_back().is_some_and(|newest| *newest > grant.generation);
+        demand!(late || message.life == Life::Alive, "{id} came back: it was {:?}", message.life);
+        if message.queue != number && !late {
+            self.moved(grant, number, granted_at)?;
+        }
+        let Some(message) = self.messages.get(&token) else { return Ok(()) };
+        demand!(
+            message.purged.is_none_or(|purged| granted_at <= purged),
+            "{id} was purged at {:?} and granted at {granted_at:?}",
+            message.purged
+        );
+        demand!(granted_at < message.expires.1, "{id} expired at {:?}", message.expires.1);
+        demand!(
+            message.moved || granted_at >= id.sent_at.plus(message.delay),
+            "{id} was granted at {granted_at:?}, before its delay was over"
+        );
+        self.check_holds(grant, granted_at)?;
+        if !late {
+            self.check_counts(grant, number)?;
+        }
+        let Some(message) = self.messages.get(&token) else { return Ok(()) };
+        let unseen = self.unseen.range((id, LeaseGeneration(0))..(id, grant.generation)).next().is_some();
+        let first = message.grants.is_empty() && message.base.generation == LeaseGeneration(0);
+        if first && !unseen && grant.delivery_count == 1 {
+            self.check_not_passed_over(message, granted_at)?;
+        }
+        let until = (grant.lease_until, grant.lease_until);
+        let made = Grant { queue: number, granted_at, until, ended: Ended::Open, void: false };
+        if let Some(message) = self.messages.get_mut(&token) {
+            message.grants.insert(grant.generation, made);
+        }
+        Ok(())
+    }
+
+    /// Generations rise with time, whatever happened between.
+    fn check_history(&mut self, grant: &Granted, granted_at: Timestamp) -> Verdict {
+        let (id, generation) = (grant.message, grant.generation);
+        let history = self.history.entry(id).or_default();
+        if let Some((before, at)) = history.range(..generation).next_back() {
+            demand!(*at <= granted_at, "{id}: {generation} was granted before the lower {before}");
+        }
+        if let Some((after, at)) = history.range(LeaseGeneration(generation.0 + 1)..).next() {
+            demand!(granted_at <= *at, "{id}: {generation} was granted after the higher {after}");
+        }
+        let again = history.insert(generation, granted_at);
+        demand!(again.is_none(), "{id}: generation {generation} was granted twice");
+        Ok(())
+    }
+
+    /// A message was met in another queue than it was known to be in.
+    fn moved(&mut self, grant: &Granted, number: QueueNumber, granted_at: Timestamp) -> Verdict {
+        let id = grant.message;
+        let Some(token) = self.by_id.get(&id).copied() else { return Ok(()) };
+        let Some(message) = self.messages.get(&token) else { return Ok(()) };
+        let Some(from) = self.queues.get(&message.queue) else { return Ok(()) };
+        let Some(to) = self.queues.get(&number) else { return Ok(()) };
+        demand!(grant.dead_letter.is_some(), "{id} of {} was granted by {}", from.name, to.name);
+        let before = (id, LeaseGeneration(0))..(id, grant.generation);
+        let unseen = self.unseen.range(before).next().is_some();
+        demand!(unseen || message.may_be_out(&from.spec), "{id} left {} with attempts left", from.name);
+        let by_retention = to.spec.retention.map_or(Timestamp::NEVER, |retention| id.sent_at.plus(retention));
+        let expires = by_retention.max(granted_at.plus(millpond_core::limits::RETENTION_MIN));
+        let Some(message) = self.messages.get_mut(&token) else { return Ok(()) };
+        message.queue = number;
+        message.moved = true;
+        message.purged = None;
+        message.expires = (by_retention, expires);
+        message.base = super::message::Base {
+            generation: LeaseGeneration(grant.generation.0 - 1),
+            ..super::message::Base::default()
+        };
+        Ok(())
+    }
+
+    /// Two leases on one message are never live at once.
+    fn check_holds(&self, grant: &Granted, granted_at: Timestamp) -> Verdict {
+        let Some(message) = self.message(&grant.message) else { return Ok(()) };
+        if let Some((generation, before)) = message.grants.range(..grant.generation).next_back() {
+            demand!(
+                before.ended != Ended::Open || before.void || before.until.0 <= granted_at,
+                "{} is held under {generation} until {:?} and was granted at {granted_at:?}",
+                message.id,
+                before.until.0
+            );
+        }
+        if let Some((generation, after)) = message.grants.range(grant.generation..).next() {
+            demand!(
+                grant.lease_until <= after.granted_at,
+                "{} was granted under {generation} while {} was held",
+                message.id,
+                grant.generation
+            );
+        }
+        for (generation, other) in message.grants.range(..grant.generation) {
+            demand!(
+                other.ended != Ended::Acked,
+                "{} was acked under {generation} and granted again under {}",
+                message.id,
+                grant.generation
+            );
+        }
+        Ok(())
+    }
+
+    /// No more deliveries than the limit allows.
+    fn check_counts(&self, grant: &Granted, number: QueueNumber) -> Verdict {
+        let Some(queue) = self.queues.get(&number) else { return Ok(()) };
+        let Some(message) = self.message(&grant.message) else { return Ok(()) };
+        let newest = message.grants.range(grant.generation..).next().is_none();
+        let least = message.deliveries().0;
+        demand!(
+            !newest || grant.delivery_count > least,
+            "{} counts {} deliveries, {least} were answered before",
+            message.id,
+            grant.delivery_count
+        );
+        let Some(limit) = queue.spec.attempt_limit else { return Ok(()) };
+        let nacked = message.recent().filter(|(_, grant)| grant.ended == Ended::Nacked).count();
+        let spent = match limit.counts {
+            Counted::Deliveries => grant.delivery_count - 1,
+            Counted::Failures => u32::try_from(nacked).unwrap_or(u32::MAX),
+        };
+        demand!(spent < limit.max, "{} was granted after {spent} attempts of {}", message.id, limit.max);
+        Ok(())
+    }
+
+    /// No more are held at once than the queue allows.
+    fn check_concurrency(&self, number: QueueNumber, at: Timestamp) -> Verdict {
+        let Some(queue) = self.queues.get(&number) else { return Ok(()) };
+        let limit = queue.spec.concurrency_max.unwrap_or(u32::MAX).min(queue.spec.leased_max);
+        let held = |grant: &&Grant| grant.queue == number && grant.granted_at <= at && grant.is_held(at);
+        let messages = self.messages.values().filter(|message| message.life == Life::Alive);
+        let held = messages.filter(|message| message.grants.values().rev().take(1).any(|one| held(&one)));
+        let held = held.count();
+        demand!(
+            held <= usize::try_from(limit).unwrap_or(usize::MAX),
+            "{} has {held} leases at {at:?}, limit {limit}",
+            queue.name
+        );
+        Ok(())
+    }
+
+    /// Remembers what was handed out, for those who come later.
+    fn hand_out(&mut self, number: QueueNumber, lease: &Lease, grants: &[Granted], answered: &Answered<'_>) {
+        let visibility = self.visibility(lease, number);
+        let Some(queue) = self.queues.get(&number) else { return };
+        let mut handed = Vec::new();
+        let asked = answered.submitted.index;
+        let limited = queue.spec.concurrency_max.is_some() || queue.spec.leased_max < 1_000;
+        let prompt = answered.stamp.since(answered.submitted.stamp) < LEASE_MIN;
+        if grants.is_empty() && !limited && prompt {
+            handed.push(Handed { at: answered.stamp, asked, place: None });
+        }
+        for grant in grants {
+            let Some(message) = self.message(&grant.message) else { continue };
+            let place = Some(Place::of(message, queue, grant.delivery_count > 1));
+            handed.push(Handed { at: minus(grant.lease_until, visibility), asked, place });
+        }
+        if let Some(queue) = self.queues.get_mut(&number) {
+            queue.handed.extend(handed);
+        }
+    }
+
+    /// Whether a lease is certainly over, certainly held, or neither.
+    fn standing(&self, settlement: &Settlement, answered: &Answered<'_>) -> (bool, bool) {
+        let Some(grant) = self
+            .message(&settlement.lease.message)
+            .and_then(|message| message.grants.get(&settlement.lease.generation))
+        else {
+            return (true, false);
+        };
+        let same = self.names.get(&settlement.queue) == Some(&grant.queue);
+        (!same || grant.is_over(answered.submitted.stamp), same && grant.is_held(answered.stamp))
+    }
+
+    /// A settlement was reported stale.
+    pub fn check_stale(&self, settlement: &Settlement, answered: &Answered<'_>) -> Verdict {
+        let (_, held) = self.standing(settlement, answered);
+        demand!(!held, "{:?} is held and was called stale", settlement.lease);
+        Ok(())
+    }
+
+    /// A settlement was carried out.
+    pub fn settled(&mut self, settlement: &Settlement, answered: &Answered<'_>) -> Verdict {
+        let lease = settlement.lease;
+        let (over, _) = self.standing(settlement, answered);
+        demand!(!over, "{lease:?} is stale and was settled: {:?}", settlement.action);
+        let Some(message) = self.by_id.get(&lease.message).and_then(|token| self.messages.get_mut(token))
+        else {
+            return Ok(());
+        };
+        let newest = message.grants.keys().next_back().copied();
+        let newer = message.grants.range(lease.generation..).skip(1);
+        for (generation, newer) in newer {
+            let late = newer.granted_at <= answered.submitted.stamp;
+            demand!(!late, "{lease:?} was settled although {generation} was granted");
+        }
+        let Some(grant) = message.grants.get_mut(&lease.generation) else { return Ok(()) };
+        match settlement.action {
+            SettleAction::Ack => {
+                demand!(
+                    newest == Some(lease.generation),
+                    "{lease:?} was acked although {newest:?} was granted"
+                );
+                grant.ended = Ended::Acked;
+                message.life = Life::Acked;
+            }
+            SettleAction::Nack(_) => grant.ended = Ended::Nacked,
+            SettleAction::Extend(timeout) => {
+                grant.ended = Ended::Open;
+                grant.until = (answered.submitted.stamp.plus(timeout), answered.stamp.plus(timeout));
+            }
+        }
+        Ok(())
+    }
+
+    /// Grants were taken back: `undone` of these.
+    pub fn undone(&mut self, leases: &[LeaseRef], undone: u64, answered: &Answered<'_>) -> Verdict {
+        let mut certain = 0;
+        for lease in leases {
+            let Some(token) = self.by_id.get(&lease.message).copied() else { continue };
+            let Some(message) = self.messages.get_mut(&token) else { continue };
+            let Some(grant) = message.grants.get_mut(&lease.generation) else { continue };
+            let alive = self.queues.get(&grant.queue).is_some_and(|queue| queue.alive);
+            let held = alive && grant.is_held(answered.stamp);
+            certain += u64::from(held);
+            if held {
+                grant.ended = Ended::Undone;
+            } else if grant.ended == Ended::Open {
+                grant.ended = Ended::PerhapsUndone;
+            }
+        }
+        demand!(undone >= certain, "{undone} of {leases:?} were taken back, {certain} were held");
+        Ok(())
+    }
+
+    /// Whether a message out of attempts stays in the environment whatever becomes of it.
+    pub(super) fn keeps_dead(&self, at_limit: &AtLimit, since: u64) -> bool {
+        match at_limit {
+            AtLimit::Drop => false,
+            AtLimit::DeadLetterSet => true,
+            AtLimit::MoveTo { queue, otherwise } => {
+                let whole = self.name_is_stable(queue, since) && self.names.contains_key(queue);
+                whole || *otherwise == millpond_core::spec::Gone::DeadLetterSet
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! One message as its sender and its consumers know it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use millpond_core::command::NewMessage;
+use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber};
+use millpond_core::row::{DeliveryRow, DeliveryState, MessageContent};
+use millpond_core::spec::{Counted, QueueSpec};
+use millpond_core::time::Timestamp;
+
+use crate::auditor::QueueModel;
+
+/// Names a message before it has an id: the first bytes of its data.
+pub type Token = u64;
+
+/// The token in a message's data.
+#[must_use]
+pub fn token_of(content: &MessageContent) -> Token {
+    content.data.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
+
+/// How a lease ended, as far as clients know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// Not by a client; it may have run out.
+    Open,
+    /// Acked.
+    Acked,
+    /// Nacked.
+    Nacked,
+    /// It ran out.
+    Lapsed,
+    /// Taken back, as if it had never been.
+    Undone,
+    /// Taken back, unless it had ended before.
+    PerhapsUndone,
+}
+
+/// One lease of a message.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    /// The queue that granted it.
+    pub queue: QueueNumber,
+    /// When.
+    pub granted_at: Timestamp,
+    /// The earliest and the latest time at which it can end by itself.
+    pub until: (Timestamp, Timestamp),
+    /// How it ended.
+    pub ended: Ended,
+    /// A restore made it worth nothing.
+    pub void: bool,
+}
+
+impl Grant {
+    /// Held for sure, by the time `now` at the latest.
+    #[must_use]
+    pub fn is_held(&self, now: Timestamp) -> bool {
+        self.ended == Ended::Open && !self.void && self.until.0 > now
+    }
+
+    /// Over for sure, at the time `now` at the earliest.
+    #[must_use]
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.void || self.until.1 <= now || !matches!(self.ended, Ended::Open | Ended::PerhapsUndone)
+    }
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Life {
+    /// It may be delivered.
+    Alive,
+    /// Its ack was answered.
+    Acked,
+    /// It left otherwise, and may not come back.
+    Gone,
+}
+
+/// The counts at the last look at what is stored; grants of higher generations come on top.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Base {
+    /// Leases granted.
+    pub deliveries: u32,
+    /// Attempts spent.
+    pub failures: u32,
+    /// Leases lost in a row.
+    pub lost: u32,
+    /// Generation of its last lease.
+    pub generation: LeaseGeneration,
+    /// That lease was held.
+    pub leased: bool,
+}
+
+/// One message.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// What was sent.
+    pub content: Arc<MessageContent>,
+    /// Its id.
+    pub id: MessageId,
+    /// The queue that it is known to be in.
+    pub queue: QueueNumber,
+    /// Its priority.
+    pub priority: i32,
+    /// How long it stays hidden.
+    pub delay: std::time::Duration,
+    /// Earliest and latest time at which it may be removed for its age.
+    pub expires: (Timestamp, Timestamp),
+    /// When its send was answered.
+    pub sent_index: u64,
+    /// The era of that.
+    pub sent_era: u64,
+    /// It came into its queue as a dead letter.
+    pub moved: bool,
+    /// A purge found it: from when on it may not be granted.
+    pub purged: Option<Timestamp>,
+    /// Its leases.
+    pub grants: BTreeMap<LeaseGeneration, Grant>,
+    /// Where counting begins.
+    pub base: Base,
+    /// What became of it.
+    pub life: Life,
+}
+
+impl Message {
+    pub(super) fn new(message: &NewMessage, id: MessageId, queue: &QueueModel, index: u64, era: u64) -> Self {
+        let life = [queue.spec.retention, message.time_to_live].into_iter().flatten().min();
+        let expires = life.map_or(Timestamp::NEVER, |life| id.sent_at.plus(life));
+        Self {
+            content: Arc::clone(&message.content),
+            id,
+            queue: queue.number,
+            priority: message.priority,
+            delay: message.delay.unwrap_or(queue.spec.delay),
+            expires: (expires, expires),
+            sent_index: index,
+            sent_era: era,
+            moved: false,
+            purged: None,
+            grants: BTreeMap::new(),
+            base: Base::default(),
+            life: Life::Alive,
+        }
+    }
+
+    /// Grants that the base does not count.
+    pub(super) fn recent(&self) -> impl Iterator<Item = (&LeaseGeneration, &Grant)> {
+        let counted = |(generation, grant): &(&LeaseGeneration, &Grant)| {
+            **generation > self.base.generation && grant.queue == self.queue
+        };
+        self.grants.iter().filter(counted)
+    }
+
+    /// Fewest and most deliveries that may be counted by now.
+    #[must_use]
+    pub fn deliveries(&self) -> (u32, u32) {
+        let unsure =
+            |grant: &Grant| matches!(grant.ended, Ended::Undone | Ended::PerhapsUndone) || grant.void;
+        let back = self.base.leased && self.grants.get(&self.base.generation).is_none_or(unsure);
+        let certain = self.recent().filter(|(_, grant)| !unsure(grant)).count();
+        let possible = self.recent().filter(|(_, grant)| grant.ended != Ended::Undone).count();
+        let plus = |count: usize| self.base.deliveries + u32::try_from(count).unwrap_or(u32::MAX);
+        (plus(certain).saturating_sub(u32::from(back)), plus(possible))
+    }
+
+    /// Whether it may be out of attempts under the policies of its queue.
+    #[must_use]
+    pub fn may_be_out(&self, spec: &QueueSpec) -> bool {
+        let recent = u32::try_from(self.recent().count()).unwrap_or(u32::MAX) + u32::from(self.base.leased);
+        let spent = spec.attempt_limit.is_some_and(|limit| match limit.counts {
+            Counted::Deliveries => self.deliveries().1 >= limit.max,
+            Counted::Failures => self.base.failures + recent >= limit.max,
+        });
+        spent || spec.lost_lease.in_a_row_max.is_some_and(|most| self.base.lost + recent >= most)
+    }
+
+    /// It is not stored any more, or only because it was finished.
+    pub(super) fn leave(&mut self, finished: bool) {
+        if self.life == Life::Alive {
+            self.life = if finished { Life::Acked } else { Life::Gone };
+        }
+        for grant in self.grants.values_mut().filter(|grant| grant.ended == Ended::Open) {
+            grant.ended = Ended::Lapsed;
+        }
+    }
+
+    /// Takes over what is stored, after it was found to be allowed.
+    pub(super) fn adopt(&mut self, row: &DeliveryRow) {
+        let leased = row.state == DeliveryState::Leased;
+        self.base = Base {
+            deliveries: row.delivery_count,
+            failures: row.failure_count,
+            lost: row.lost_lease_count,
+            generation: row.lease_generation,
+            leased,
+        };
+        self.expires = (row.expires_at, row.expires_at);
+        for (generation, grant) in &mut self.grants {
+            if leased && *generation == row.lease_generation {
+                grant.until = (row.due_at, row.due_at);
+            } else if grant.ended == Ended::Open {
+                grant.ended = Ended::Lapsed;
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! One queue as its operators know it.
+
+use millpond_core::id::{QueueNumber, Sequence};
+use millpond_core::row::QueueRow;
+use millpond_core::spec::QueueSpec;
+use millpond_core::time::Timestamp;
+
+use crate::auditor::order::Handed;
+use crate::auditor::{Answered, Auditor, Verdict, demand};
+
+/// One queue.
+#[derive(Clone, Debug)]
+pub struct QueueModel {
+    /// Its number.
+    pub number: QueueNumber,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its policies.
+    pub spec: QueueSpec,
+    /// Its etag, as last seen.
+    pub etag: String,
+    /// It was not deleted.
+    pub alive: bool,
+    /// Nothing is handed out.
+    pub paused: bool,
+    /// When that last changed.
+    pub pause_changed: u64,
+    /// The last purge or deletion.
+    pub emptied: u64,
+    /// Highest sequence that a purge is known to have met.
+    pub purged_through: Sequence,
+    /// What was handed out in this era.
+    pub(super) handed: Vec<Handed>,
+}
+
+impl QueueModel {
+    pub(super) fn new(row: &QueueRow, index: u64) -> Self {
+        Self {
+            number: row.number,
+            name: row.name.clone(),
+            spec: row.spec.clone(),
+            etag: millpond_core::outcome::etag(row),
+            alive: true,
+            paused: row.paused_at.is_some(),
+            pause_changed: index,
+            emptied: 0,
+            purged_through: row.purged_through,
+            handed: Vec::new(),
+        }
+    }
+}
+
+impl Auditor {
+    /// A queue was made.
+    pub fn created(&mut self, row: &QueueRow, index: u64) -> Verdict {
+        demand!(!self.names.contains_key(&row.name), "{} was made twice", row.name);
+        demand!(!self.queues.contains_key(&row.number), "queue number {} was given twice", row.number);
+        self.names.insert(row.name.clone(), row.number);
+        self.name_changes.insert(row.name.clone(), index);
+        self.queues.insert(row.number, QueueModel::new(row, index));
+        Ok(())
+    }
+
+    /// A queue was deleted.
+    pub fn deleted(&mut self, name: &str, index: u64) {
+        let Some(number) = self.names.remove(name) else { return };
+        self.name_changes.insert(name.into(), index);
+        if let Some(queue) = self.queues.get_mut(&number) {
+            queue.alive = false;
+            queue.emptied = index;
+        }
+    }
+
+    /// A queue was paused or resumed.
+    pub fn paused(&mut self, name: &str, paused: bool, index: u64) {
+        let number = self.names.get(name).copied();
+        if let Some(queue) = number.and_then(|number| self.queues.get_mut(&number))
+            && queue.paused != paused
+        {
+            queue.paused = paused;
+            queue.pause_changed = index;
+        }
+    }
+
+    /// A queue was purged: what is known to have been in it may not be granted any more.
+    pub fn purged(&mut self, name: &str, answered: &Answered<'_>) {
+        let Some(&number) = self.names.get(name) else { return };
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        queue.emptied = answered.index;
+        for message in self.messages.values_mut() {
+            if message.queue == number && !message.moved && message.purged.is_none() {
+                message.purged = Some(answered.stamp);
+                queue.purged_through = queue.purged_through.max(message.id.sequence);
+            }
+        }
+    }
+
+    /// A queue was shown; what is seen must be what was done to it.
+    pub fn shown(&mut self, row: &QueueRow) -> Verdict {
+        let number = self.names.get(&row.name).copied();
+        demand!(
+            number == Some(row.number),
+            "{} is shown with number {}, known with {number:?}",
+            row.name,
+            row.number
+        );
+        let Some(queue) = self.queues.get_mut(&row.number) else { return Ok(()) };
+        demand!(
+            queue.paused == row.paused_at.is_some(),
+            "{} is shown paused since {:?}, known paused: {}",
+            row.name,
+            row.paused_at,
+            queue.paused
+        );
+        demand!(queue.spec == row.spec, "{} is shown with other policies than it was given", row.name);
+        queue.etag = millpond_core::outcome::etag(row);
+        Ok(())
+    }
+
+    /// The latest time that an answer can speak of.
+    #[must_use]
+    pub fn is_paused(&self, name: &str) -> bool {
+        self.queue(name).is_some_and(|queue| queue.paused)
+    }
+}
+
+/// Whether a time lies within a range, both ends included.
+pub(super) fn within(time: Timestamp, range: (Timestamp, Timestamp)) -> bool {
+    range.0 <= time && time <= range.1
+}

@@ -1,0 +1,429 @@
+//! The model against what is stored: at rest, and after every failure, when it also learns what became of the commands
+//! that were lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use millpond_core::Command;
+use millpond_core::command::{LeaseRef, Send, SettleAction};
+use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
+use millpond_core::row::{DeliveryRow, DeliveryState};
+use millpond_core::spec::{AtLimit, Counted, Gone};
+use millpond_core::time::Timestamp;
+use millpond_store::MemoryDump;
+
+use crate::auditor::dedup::{Remembered, remembered_until};
+use crate::auditor::{
+    Auditor, Breach, Ended, Grant, Life, Message, QueueModel, Submitted, Token, Verdict, demand, token_of,
+};
+
+/// What lost commands may have done.
+#[derive(Default)]
+struct Doubt<'a> {
+    /// Leases that may have been settled or taken back.
+    leases: BTreeSet<(MessageId, LeaseGeneration)>,
+    /// Queues that may have been made, deleted, purged, paused or resumed.
+    names: BTreeSet<&'a str>,
+    /// Messages of these leases, and those that were granted to somebody who never heard of it.
+    messages: BTreeSet<MessageId>,
+    /// Sends that may have been taken.
+    sends: Vec<&'a Send>,
+}
+
+impl<'a> Doubt<'a> {
+    fn about(lost: &'a [Submitted], unseen: &BTreeSet<(MessageId, LeaseGeneration)>) -> Self {
+        let mut doubt =
+            Self { messages: unseen.iter().map(|(message, _)| *message).collect(), ..Self::default() };
+        for submitted in lost {
+            match &submitted.command {
+                Command::CreateQueue(create) => {
+                    doubt.names.insert(&create.name);
+                }
+                Command::DeleteQueue(delete) => {
+                    doubt.names.insert(&delete.name);
+                }
+                Command::PauseQueue { queue }
+                | Command::PurgeQueue { queue }
+                | Command::ResumeQueue { queue } => {
+                    doubt.names.insert(queue);
+                }
+                Command::Send(send) => doubt.sends.push(send),
+                Command::Settle(settle) => {
+                    doubt.sends.extend(&settle.sends);
+                    let leases = settle.settlements.iter().map(|settlement| settlement.lease);
+                    doubt.leases.extend(leases.map(|lease| (lease.message, lease.generation)));
+                }
+                Command::Undo(leases) => {
+                    doubt.leases.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
+                }
+                Command::CancelWait(_)
+                | Command::GetQueue { .. }
+                | Command::Lease(_)
+                | Command::SetSpace { .. }
+                | Command::Tick => {}
+            }
+        }
+        doubt.messages.extend(doubt.leases.iter().map(|(message, _)| *message));
+        doubt
+    }
+}
+
+/// The rows of a dump that are not gone, by token.
+struct Stored<'a> {
+    rows: BTreeMap<Token, &'a DeliveryRow>,
+}
+
+impl<'a> Stored<'a> {
+    fn of(dump: &'a MemoryDump) -> Self {
+        let queues: BTreeMap<QueueNumber, _> = dump.queues.iter().map(|row| (row.number, row)).collect();
+        let tokens: BTreeMap<Sequence, Token> =
+            dump.messages.iter().map(|row| (row.sequence, token_of(&row.content))).collect();
+        let live = dump.deliveries.iter().filter(|row| {
+            let waits = matches!(row.state, DeliveryState::Ready | DeliveryState::Delayed);
+            queues
+                .get(&row.queue)
+                .is_some_and(|queue| !queue.deleted && !(waits && row.entered <= queue.purged_through))
+        });
+        let rows = live.filter_map(|row| Some((*tokens.get(&row.sequence)?, row))).collect();
+        Self { rows }
+    }
+}
+
+impl Auditor {
+    /// Compares with what is stored and takes over what could not be known. `lost`: commands without an answer that may
+    /// have been applied. `now`: the latest stamp that can have been used.
+    pub fn compare(&mut self, dump: &MemoryDump, lost: &[Submitted], now: Timestamp, index: u64) -> Verdict {
+        let unseen = std::mem::take(&mut self.unseen);
+        let doubt = Doubt::about(lost, &unseen);
+        let stored = Stored::of(dump);
+        self.check_all_or_none(lost, &stored, now)?;
+        self.compare_queues(dump, &doubt, index)?;
+        for send in &doubt.sends {
+            self.learn_send(send, dump, &stored, &doubt, index)?;
+        }
+        for token in stored.rows.keys() {
+            demand!(self.messages.contains_key(token), "message {token} is stored and was never sent");
+        }
+        let tokens: Vec<Token> = self.messages.keys().copied().collect();
+        for token in tokens {
+            self.compare_message(token, stored.rows.get(&token).copied(), &doubt, now)?;
+        }
+        self.compare_dedup(dump, now)
+    }
+
+    fn compare_queues(&mut self, dump: &MemoryDump, doubt: &Doubt<'_>, index: u64) -> Verdict {
+        let names: Vec<_> = self.names.iter().map(|(name, number)| (name.clone(), *number)).collect();
+        for (name, number) in names {
+            let row = dump.queues.iter().find(|row| row.number == number && !row.deleted);
+            let doubtful = doubt.names.contains(&*name);
+            let Some(row) = row else {
+                demand!(doubtful, "queue {name} is not stored any more");
+                self.deleted(&name, index);
+                continue;
+            };
+            let Some(queue) = self.queues.get_mut(&number) else { continue };
+            let paused = row.paused_at.is_some();
+            demand!(doubtful || queue.paused == paused, "queue {name} is stored with paused: {paused}");
+            demand!(
+                row.purged_through >= queue.purged_through,
+                "a purge of {name} is not stored: {} below {}",
+                row.purged_through,
+                queue.purged_through
+            );
+            queue.paused = paused;
+            queue.etag = millpond_core::outcome::etag(row);
+            if row.purged_through > queue.purged_through {
+                queue.purged_through = row.purged_through;
+                if doubtful {
+                    queue.emptied = index;
+                    self.purged_unseen(number, row.purged_through);
+                }
+            }
+        }
+        for row in dump.queues.iter().filter(|row| !row.deleted && !self.names.contains_key(&row.name)) {
+            demand!(doubt.names.contains(&*row.name), "queue {} is stored and was never made", row.name);
+        }
+        let new = dump.queues.iter().filter(|row| !self.queues.contains_key(&row.number));
+        for row in new.collect::<Vec<_>>() {
+            self.queues.insert(row.number, QueueModel::new(row, index));
+            self.name_changes.insert(row.name.clone(), index);
+            if row.deleted {
+                self.queues.entry(row.number).and_modify(|queue| queue.alive = false);
+            } else {
+                self.names.insert(row.name.clone(), row.number);
+            }
+        }
+        Ok(())
+    }
+
+    fn purged_unseen(&mut self, number: QueueNumber, through: Sequence) {
+        for message in self.messages.values_mut() {
+            if message.queue == number && !message.moved && message.id.sequence <= through {
+                message.purged.get_or_insert(Timestamp::NEVER);
+            }
+        }
+    }
+
+    /// A lost send is there whole or not at all.
+    fn learn_send(
+        &mut self,
+        send: &Send,
+        dump: &MemoryDump,
+        stored: &Stored<'_>,
+        doubt: &Doubt<'_>,
+        index: u64,
+    ) -> Verdict {
+        let found = |token: &Token| stored.rows.get(token).copied();
+        let tokens: Vec<Token> = send.messages.iter().map(|message| token_of(&message.content)).collect();
+        let present = tokens.iter().filter(|token| found(token).is_some()).count();
+        let short = send.messages.iter().any(|message| message.time_to_live.is_some());
+        demand!(
+            present == 0 || present == tokens.len() || short || doubt.names.contains(&*send.queue),
+            "{present} of {} messages of one send are stored",
+            tokens.len()
+        );
+        for (message, token) in send.messages.iter().zip(&tokens) {
+            if let Some(row) = found(token)
+                && !self.messages.contains_key(token)
+            {
+                self.admit(message, row.message_id(), row.queue, index)?;
+            }
+        }
+        let Some(idempotency) = &send.idempotency else { return Ok(()) };
+        let rows = dump.dedup.iter().filter(|row| row.key.key == idempotency.key);
+        for row in rows.filter(|row| row.digest == idempotency.digest) {
+            let known = (row.key.queue, row.key.key.clone());
+            let fresh = Remembered { digest: row.digest, ids: None, expires_at: row.expires_at };
+            let entry = self.dedup.entry(known).or_insert_with(|| fresh.clone());
+            if entry.expires_at < row.expires_at {
+                *entry = fresh;
+            }
+        }
+        Ok(())
+    }
+
+    /// A lost settle with sends: if a message was sent, no lease that it acked is still held; if none was, all are.
+    fn check_all_or_none(&self, lost: &[Submitted], stored: &Stored<'_>, now: Timestamp) -> Verdict {
+        for submitted in lost {
+            let Command::Settle(settle) = &submitted.command else { continue };
+            let fresh = settle.sends.iter().filter(|send| send.idempotency.is_none());
+            let tokens: Vec<Token> =
+                fresh.flat_map(|send| &send.messages).map(|message| token_of(&message.content)).collect();
+            let sent = tokens.iter().filter(|token| stored.rows.contains_key(token)).count();
+            if sent == 0 {
+                continue;
+            }
+            for settlement in settle.settlements.iter().filter(|one| one.action == SettleAction::Ack) {
+                let LeaseRef { message, generation } = settlement.lease;
+                let row = self.by_id.get(&message).and_then(|token| stored.rows.get(token));
+                let held = row.is_some_and(|row| {
+                    row.state == DeliveryState::Leased
+                        && row.lease_generation == generation
+                        && row.due_at > now
+                });
+                demand!(!held, "a settle was lost: {sent} messages were sent, and {message} was not acked");
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_message(
+        &mut self,
+        token: Token,
+        row: Option<&DeliveryRow>,
+        doubt: &Doubt<'_>,
+        now: Timestamp,
+    ) -> Verdict {
+        let Some(message) = self.messages.get(&token) else { return Ok(()) };
+        let finished = row.is_some_and(|row| row.state == DeliveryState::Completed);
+        let doubted = |message: &Message| doubt.messages.contains(&message.id);
+        match row.filter(|_| !finished) {
+            None => {
+                let acked = message.life == Life::Acked || doubted(message);
+                demand!(!finished || acked, "{} is completed and was never acked", message.id);
+                demand!(
+                    message.life != Life::Alive || acked || self.may_be_gone(message, doubt, now),
+                    "{} of queue {} is lost: {:?}, {:?}",
+                    message.id,
+                    message.queue,
+                    message.base,
+                    message.grants
+                );
+                self.check_held(message, None, doubt, now)?;
+                if let Some(message) = self.messages.get_mut(&token) {
+                    message.leave(finished);
+                }
+            }
+            Some(row) => {
+                demand!(message.life == Life::Alive, "{} is stored, but was {:?}", message.id, message.life);
+                self.check_held(message, Some(row), doubt, now)?;
+                self.check_row(message, row, doubt)?;
+                self.adopt(token, row);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is held according to its holder is held according to the store.
+    fn check_held(
+        &self,
+        message: &Message,
+        row: Option<&DeliveryRow>,
+        doubt: &Doubt<'_>,
+        now: Timestamp,
+    ) -> Verdict {
+        for (generation, grant) in &message.grants {
+            let alive = self.queues.get(&grant.queue).is_some_and(|queue| queue.alive);
+            if !alive || !grant.is_held(now) || doubt.leases.contains(&(message.id, *generation)) {
+                continue;
+            }
+            let held = row
+                .is_some_and(|row| row.state == DeliveryState::Leased && row.lease_generation == *generation);
+            demand!(held, "{} is held under {generation}, but stored as {row:?}", message.id);
+        }
+        Ok(())
+    }
+
+    fn check_row(&self, message: &Message, row: &DeliveryRow, doubt: &Doubt<'_>) -> Verdict {
+        let id = message.id;
+        let Some(queue) = self.queues.get(&message.queue) else { return Ok(()) };
+        let doubtful = doubt.messages.contains(&id);
+        let may_be_out = doubtful || message.may_be_out(&queue.spec);
+        demand!(row.message_id() == id, "{id} is stored as {}", row.message_id());
+        demand!(
+            message.moved || row.queue != message.queue || row.expires_at == message.expires.0,
+            "{id} is to expire at {:?}, stored is {:?}",
+            message.expires.0,
+            row.expires_at
+        );
+        if row.queue != message.queue {
+            demand!(row.dead_letter.is_some() && may_be_out, "{id} left {} unasked", queue.name);
+            let allowed = matches!(queue.spec.at_limit, AtLimit::MoveTo { .. });
+            demand!(allowed, "{id} moved out of {}, which moves nothing", queue.name);
+            return Ok(());
+        }
+        let (least, most) = message.deliveries();
+        let least = least.saturating_sub(u32::from(doubtful));
+        demand!(
+            row.delivery_count >= least && (doubtful || row.delivery_count <= most),
+            "{id} counts {} deliveries, {least} to {most} are known",
+            row.delivery_count
+        );
+        match row.state {
+            DeliveryState::Dead => {
+                let keeps = match &queue.spec.at_limit {
+                    AtLimit::Drop => false,
+                    AtLimit::DeadLetterSet => true,
+                    AtLimit::MoveTo { otherwise, .. } => *otherwise == Gone::DeadLetterSet,
+                };
+                demand!(keeps && may_be_out, "{id} is dead with attempts left");
+            }
+            DeliveryState::Ready | DeliveryState::Delayed => {
+                let spent = queue.spec.attempt_limit.is_some_and(|limit| match limit.counts {
+                    Counted::Deliveries => row.delivery_count >= limit.max,
+                    Counted::Failures => row.failure_count >= limit.max,
+                });
+                demand!(!spent, "{id} has no attempt left and is {:?}", row.state);
+            }
+            DeliveryState::Leased => {
+                let known = message.grants.contains_key(&row.lease_generation);
+                demand!(known || doubtful, "{id} is leased under {} to nobody", row.lease_generation);
+            }
+            DeliveryState::Completed | DeliveryState::Cancelled => {}
+        }
+        Ok(())
+    }
+
+    /// Takes over a row that was found to be allowed.
+    fn adopt(&mut self, token: Token, row: &DeliveryRow) {
+        let purged = self.queues.get(&row.queue).is_some_and(|queue| row.entered <= queue.purged_through);
+        let Some(message) = self.messages.get_mut(&token) else { return };
+        if row.queue != message.queue {
+            message.queue = row.queue;
+            message.moved = true;
+            message.purged = None;
+        }
+        message.adopt(row);
+        if purged {
+            message.purged.get_or_insert(Timestamp::NEVER);
+        }
+        if row.state == DeliveryState::Leased {
+            let unseen = Grant {
+                queue: row.queue,
+                granted_at: row.leased_at,
+                until: (row.due_at, row.due_at),
+                ended: Ended::PerhapsUndone,
+                void: false,
+            };
+            message.grants.entry(row.lease_generation).or_insert(unseen);
+            let history = self.history.entry(message.id).or_default();
+            history.entry(row.lease_generation).or_insert(row.leased_at);
+        }
+    }
+
+    /// Whether a message may have left without its ack.
+    fn may_be_gone(&self, message: &Message, doubt: &Doubt<'_>, now: Timestamp) -> bool {
+        let Some(queue) = self.queues.get(&message.queue) else { return true };
+        if !queue.alive || message.purged.is_some() || message.expires.0 <= now {
+            return true;
+        }
+        if doubt.names.contains(&*queue.name) || (message.moved && queue.emptied > message.sent_index) {
+            return true;
+        }
+        let doubtful = doubt.messages.contains(&message.id);
+        if !(doubtful || message.may_be_out(&queue.spec)) {
+            return false;
+        }
+        if !self.keeps_dead(&queue.spec.at_limit, message.sent_index) {
+            return true;
+        }
+        // It may have gone on to another queue and left from there.
+        matches!(queue.spec.at_limit, AtLimit::MoveTo { .. })
+            && self.queues.values().any(|other| {
+                let aged = other.spec.retention.is_some_and(|age| message.id.sent_at.plus(age) <= now);
+                other.number != queue.number && (other.emptied > message.sent_index || aged || doubtful)
+            })
+    }
+
+    fn compare_dedup(&mut self, dump: &MemoryDump, now: Timestamp) -> Verdict {
+        for ((number, key), known) in &self.dedup {
+            let alive = self.queues.get(number).is_some_and(|queue| queue.alive);
+            if !alive || known.expires_at <= now {
+                continue;
+            }
+            let row = dump.dedup.iter().find(|row| row.key.queue == *number && row.key.key == *key);
+            demand!(
+                row.is_some_and(|row| row.digest == known.digest && row.expires_at == known.expires_at),
+                "key {key} of queue {number} is forgotten before {:?}",
+                known.expires_at
+            );
+        }
+        for row in &dump.dedup {
+            let Some(queue) = self.queues.get(&row.key.queue) else { continue };
+            let window = remembered_until(queue, row.sent_at);
+            demand!(row.expires_at == window, "key {} is remembered until {:?}", row.key.key, row.expires_at);
+            let known = self.dedup.contains_key(&(row.key.queue, row.key.key.clone()));
+            if !known && queue.alive {
+                return Err(Breach(format!("key {} is stored and was never sent", row.key.key)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Memory was lost: what has to be seen in one piece begins anew.
+    pub fn failed(&mut self) {
+        self.era += 1;
+        self.space_low = false;
+        for queue in self.queues.values_mut() {
+            queue.handed.clear();
+        }
+    }
+
+    /// Leases found in a restored copy belong to nobody.
+    pub fn void_all_leases(&mut self) {
+        for message in self.messages.values_mut() {
+            for grant in message.grants.values_mut() {
+                grant.void = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What a run has met, and how often: a simulation that never reaches a rule proves nothing about it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use millpond_core::outcome::{Outcome, Rejection};
+
+use crate::faults::Fault;
+use crate::workload::Kind;
+
+/// Occurrences by name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Coverage {
+    counts: BTreeMap<String, u64>,
+}
+
+/// Outcomes that have to occur.
+const OUTCOMES: [&str; 10] = [
+    "Done",
+    "Leased empty",
+    "Leased some",
+    "Purged",
+    "Queue",
+    "QueueDeleted",
+    "Sent",
+    "Sent repeated",
+    "Settled",
+    "Undone",
+];
+
+/// Rejections that have to occur.
+const REJECTIONS: [&str; 12] = [
+    "DeadLetterQueueInvalid",
+    "DedupLimit",
+    "EtagMismatch",
+    "IdempotencyKeyReused",
+    "LeaseStale",
+    "OutOfRange",
+    "QueueAlreadyExists",
+    "QueueInUse",
+    "QueueLimit",
+    "QueueNotFound",
+    "StorageFull",
+    "WaiterLimit",
+];
+
+impl Coverage {
+    /// Everything that has to occur, at zero.
+    #[must_use]
+    pub fn expected() -> Self {
+        let mut coverage = Self::default();
+        for kind in Kind::ALL {
+            coverage.add(format!("command {kind:?}"), 0);
+        }
+        for outcome in OUTCOMES {
+            coverage.add(format!("outcome {outcome}"), 0);
+        }
+        for rejection in REJECTIONS {
+            coverage.add(format!("rejection {rejection}"), 0);
+        }
+        for fault in Fault::ALL {
+            coverage.add(format!("fault {fault:?}"), 0);
+        }
+        coverage
+    }
+
+    fn add(&mut self, name: String, times: u64) {
+        *self.counts.entry(name).or_default() += times;
+    }
+
+    /// A command was submitted.
+    pub fn command(&mut self, kind: Kind) {
+        self.add(format!("command {kind:?}"), 1);
+    }
+
+    /// A fault happened.
+    pub fn fault(&mut self, fault: Fault) {
+        self.add(format!("fault {fault:?}"), 1);
+    }
+
+    /// An answer came.
+    pub fn outcome(&mut self, outcome: &Outcome) {
+        let name = match outcome {
+            Outcome::Done => "outcome Done",
+            Outcome::Leased(grants) if grants.is_empty() => "outcome Leased empty",
+            Outcome::Leased(_) => "outcome Leased some",
+            Outcome::Purged(_) => "outcome Purged",
+            Outcome::Queue(_) => "outcome Queue",
+            Outcome::QueueDeleted(_) => "outcome QueueDeleted",
+            Outcome::Rejected(rejection) => return self.rejection(rejection),
+            Outcome::Sent(sent) if sent.repeated => "outcome Sent repeated",
+            Outcome::Sent(_) => "outcome Sent",
+            Outcome::Settled { .. } => "outcome Settled",
+            Outcome::Undone(_) => "outcome Undone",
+            Outcome::Waiting => "outcome Waiting",
+        };
+        self.add(name.to_owned(), 1);
+    }
+
+    fn rejection(&mut self, rejection: &Rejection) {
+        let text = format!("{rejection:?}");
+        let name = text.split([' ', '(', '{']).next().unwrap_or_default();
+        self.add(format!("rejection {name}"), 1);
+    }
+
+    /// Adds what another run met.
+    pub fn merge(&mut self, other: &Self) {
+        for (name, times) in &other.counts {
+            self.add(name.clone(), *times);
+        }
+    }
+
+    /// How often something occurred.
+    #[must_use]
+    pub fn times(&self, name: &str) -> u64 {
+        self.counts.get(name).copied().unwrap_or(0)
+    }
+
+    /// What occurred less often than `least`.
+    #[must_use]
+    pub fn below(&self, least: u64) -> Vec<String> {
+        let few = self.counts.iter().filter(|(_, times)| **times < least);
+        few.map(|(name, times)| format!("{name}: {times}")).collect()
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, times) in &self.counts {
+            writeln!(f, "{times:>10}  {name}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,345 @@
+//! One seed, one world: clients, the engine of one environment, its store, and everything that goes wrong between them,
+//! on a single thread.
+//!
+//! Phases: chaos, then everything heals and must drain: every lease resolves, every count ends at zero.
+
+mod answers;
+mod drain;
+mod failure;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use millpond_core::id::{LeaseGeneration, MessageId};
+use millpond_core::row::DeliveryState;
+use millpond_core::time::Timestamp;
+use millpond_core::{ChangeSet, Command, DeliveryChange, Stamp};
+use millpond_engine::clock::StampClock;
+use millpond_engine::environment::{Action, Environment, EnvironmentSettings, Ticket};
+use millpond_store::MemoryDisk;
+
+use crate::auditor::{Auditor, Breach, Submitted, Verdict};
+use crate::clock::{ClockFault, SimClock};
+use crate::coverage::Coverage;
+use crate::faults::{Fault, NextFault, draw_commit_fault};
+use crate::invariants;
+use crate::io::{Event, Io, Question};
+use crate::random::Streams;
+use crate::settings::draw_settings;
+use crate::trace::Trace;
+use crate::workload::{Kind, Scene, Workload};
+
+/// The name of the one environment.
+const ENVIRONMENT: &str = "world";
+/// Commands of the chaos phase.
+const COMMANDS: u64 = 600;
+/// Invariants are checked after so many steps.
+const CHECK_EVERY: u64 = 24;
+/// Commands between two moments of rest.
+const REST_EVERY: u64 = 150;
+
+/// Data put aside, and what was known then.
+struct Backup {
+    disk: MemoryDisk,
+    auditor: Auditor,
+    unanswered: Vec<Submitted>,
+    stamp: Timestamp,
+}
+
+/// What is planned to happen once a number of commands was submitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Planned {
+    Backup,
+    Crash,
+    Restore,
+    Takeover,
+}
+
+/// One world.
+pub(crate) struct World {
+    streams: Streams,
+    clock: SimClock,
+    stamps: StampClock,
+    highest_stamp: Timestamp,
+    settings: EnvironmentSettings,
+    disk: MemoryDisk,
+    next_fault: NextFault,
+    pending_fault: Option<Fault>,
+    io: Io,
+    environment: Environment,
+    auditor: Auditor,
+    workload: Workload,
+    tickets: BTreeMap<Ticket, Submitted>,
+    /// Tickets whose callers left.
+    abandoned: BTreeSet<Ticket>,
+    next_ticket: Ticket,
+    index: u64,
+    steps: u64,
+    submitted: u64,
+    openings: u64,
+    faults_on: bool,
+    plan: Vec<(u64, Planned)>,
+    backups: Vec<Backup>,
+    pub(crate) coverage: Coverage,
+    pub(crate) trace: Trace,
+}
+
+/// Leases that a commit leaves in somebody's hands.
+fn granted(changes: &ChangeSet) -> impl Iterator<Item = (MessageId, LeaseGeneration)> + '_ {
+    changes.deliveries.iter().filter_map(|change| match change {
+        DeliveryChange::Insert(row) | DeliveryChange::Update(row) => {
+            (row.state == DeliveryState::Leased).then(|| (row.message_id(), row.lease_generation))
+        }
+        DeliveryChange::Remove(_) => None,
+    })
+}
+
+fn make_plan(streams: &mut Streams) -> Vec<(u64, Planned)> {
+    let random = &mut streams.faults;
+    let mut plan: Vec<_> = (0..random.between(3, 5)).map(|_| Planned::Crash).collect();
+    plan.extend((0..random.between(0, 2)).map(|_| Planned::Takeover));
+    plan.extend((0..random.between(0, 2)).map(|_| Planned::Restore));
+    let mut plan: Vec<_> = plan.into_iter().map(|what| (random.between(60, COMMANDS), what)).collect();
+    plan.extend((0..3).map(|part| (random.between(40 + part * 150, 180 + part * 150), Planned::Backup)));
+    plan.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    plan
+}
+
+impl World {
+    /// The world of a seed.
+    pub(crate) fn new(seed: u64, trace: Trace) -> Option<Self> {
+        let mut streams = Streams::new(seed);
+        let settings = draw_settings(&mut streams.settings);
+        let clock = SimClock::default();
+        let disk = MemoryDisk::new();
+        let next_fault = NextFault::default();
+        let plan = make_plan(&mut streams);
+        let opened = failure::open(&disk, &next_fault, &clock, settings)?;
+        Some(Self {
+            streams,
+            stamps: opened.stamps,
+            highest_stamp: Timestamp::ZERO,
+            clock,
+            settings,
+            disk,
+            next_fault,
+            pending_fault: None,
+            io: opened.io,
+            environment: opened.environment,
+            auditor: Auditor::new(settings.core),
+            workload: Workload::default(),
+            tickets: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
+            next_ticket: 1,
+            index: 1,
+            steps: 0,
+            submitted: 0,
+            openings: 1,
+            faults_on: true,
+            plan,
+            backups: Vec::new(),
+            coverage: Coverage::expected(),
+            trace,
+        })
+    }
+
+    /// Lives through all phases.
+    pub(crate) fn live(&mut self) -> Verdict {
+        self.trace.note(|| format!("settings {:?}", self.settings));
+        while self.auditor.names.len() < 3 {
+            self.submit_kind(Kind::CreateQueue);
+            self.rest()?;
+        }
+        let mut next_rest = REST_EVERY;
+        while self.submitted < COMMANDS {
+            self.step(true)?;
+            if self.submitted >= next_rest {
+                next_rest += REST_EVERY;
+                self.rest()?;
+            }
+        }
+        self.faults_on = false;
+        self.rest()?;
+        self.drain()
+    }
+
+    /// One step: time passes, clients act, something arrives, something may break.
+    fn step(&mut self, busy: bool) -> Verdict {
+        self.steps += 1;
+        self.clock.tick(&mut self.streams.latency);
+        if busy {
+            for _ in 0..self.streams.workload.below(4) {
+                let kind = Kind::draw(&mut self.streams.workload);
+                self.submit_kind(kind);
+            }
+            self.break_something()?;
+        }
+        for _ in 0..self.streams.latency.below(6) {
+            if let Some(event) = self.io.advance(&mut self.streams.latency) {
+                self.handle(event)?;
+            }
+        }
+        if self.streams.latency.chance(800) {
+            self.step_environment()?;
+        }
+        if self.steps.is_multiple_of(CHECK_EVERY) {
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    fn step_environment(&mut self) -> Verdict {
+        let now = self.stamps.advance(self.clock.read());
+        self.highest_stamp = self.highest_stamp.max(now);
+        if !self.environment.has_work(now) {
+            return Ok(());
+        }
+        let stamp = Stamp { now, entropy: self.streams.ids.bits() };
+        let mut actions = Vec::new();
+        self.environment.step(&stamp, &mut actions);
+        self.trace.note(|| format!("round at {}", now.as_millis()));
+        self.carry_out(actions)
+    }
+
+    /// The invariants of memory, against all that is stored.
+    fn check(&mut self) -> Verdict {
+        invariants::check(&self.environment, &self.disk.dump(ENVIRONMENT), &self.settings)
+    }
+
+    fn submit_kind(&mut self, kind: Kind) {
+        let waiting = self.tickets.values().filter(|one| matches!(one.command, Command::Lease(_)));
+        let waiting: Vec<Ticket> = waiting.map(|one| one.ticket).collect();
+        let mut scene = Scene {
+            random: &mut self.streams.workload,
+            auditor: &self.auditor,
+            workload: &mut self.workload,
+            waiting: &waiting,
+        };
+        let command = scene.generate(kind);
+        if let Command::CancelWait(waiter) = &command
+            && waiting.contains(&waiter.0)
+        {
+            self.abandoned.insert(waiter.0);
+        }
+        self.submit(command);
+    }
+
+    fn submit(&mut self, command: Command) -> Ticket {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.index += 1;
+        self.submitted += 1;
+        self.coverage.command(Kind::of(&command));
+        self.trace.note(|| format!("#{ticket} {command:?}"));
+        let stamp = self.environment.stamp();
+        self.environment.submit(ticket, command.clone());
+        self.tickets.insert(ticket, Submitted { ticket, command, index: self.index, stamp });
+        ticket
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) -> Verdict {
+        for action in actions {
+            match action {
+                Action::Commit(changes) => {
+                    self.trace.note_commit(&changes);
+                    self.auditor.unseen.extend(granted(&changes));
+                    self.io.commit(changes);
+                }
+                Action::Rows(id, keys) => self.io.ask(id, Question::Rows(keys)),
+                Action::Contents(id, messages) => self.io.ask(id, Question::Contents(messages)),
+                Action::Scan(id, scan) => {
+                    self.trace.note(|| format!("read {id}: {scan:?}"));
+                    self.io.ask(id, Question::Scan(scan));
+                }
+                Action::Answer(ticket, answer) => self.answer(ticket, &answer)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, event: Event) -> Verdict {
+        let mut actions = Vec::new();
+        match event {
+            Event::Committed(commit) => {
+                self.trace.note(|| format!("durable {commit}"));
+                if self.pending_fault == Some(Fault::CommitUnknownHappened) {
+                    self.coverage.fault(Fault::CommitUnknownHappened);
+                    self.pending_fault = None;
+                }
+                self.environment.committed(commit, &mut actions);
+            }
+            Event::Failed(failure) => return self.commit_failed(&failure),
+            Event::Rows(id, rows) => self.environment.rows_read(id, rows),
+            Event::Contents(id, contents) => self.environment.contents_read(id, contents, &mut actions),
+            Event::Page(id, page) => {
+                self.trace.note(|| format!("page {id}: {} rows of {}", page.deliveries.len(), page.snapshot));
+                self.environment.page_read(id, page);
+            }
+        }
+        self.carry_out(actions)
+    }
+
+    fn break_something(&mut self) -> Verdict {
+        if !self.faults_on {
+            return Ok(());
+        }
+        let random = &mut self.streams.faults;
+        if self.pending_fault.is_none() && random.chance(14) {
+            self.pending_fault = draw_commit_fault(random);
+            self.next_fault.set(self.pending_fault);
+        }
+        if random.chance(12) {
+            self.coverage.fault(match self.clock.disturb(random) {
+                ClockFault::Back => Fault::ClockBack,
+                ClockFault::Forward => Fault::ClockForward,
+                ClockFault::Frozen => Fault::ClockFrozen,
+            });
+        }
+        if random.chance(10) {
+            self.clock.set_right();
+        }
+        if random.chance(20) {
+            let waiting: Vec<Ticket> = self.tickets.keys().copied().collect();
+            if let Some(&ticket) = random.pick(&waiting) {
+                self.coverage.fault(Fault::Abandoned);
+                self.trace.note(|| format!("#{ticket} is abandoned"));
+                self.abandoned.insert(ticket);
+                self.environment.abandon(ticket);
+            }
+        }
+        while let Some(&(at, planned)) = self.plan.last() {
+            if at > self.submitted {
+                break;
+            }
+            self.plan.pop();
+            self.carry_out_plan(planned)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing is under way and compares everything.
+    fn rest(&mut self) -> Verdict {
+        for round in 0.. {
+            if round > 20_000 {
+                return Err(Breach(format!("it never comes to rest: {:?}", self.tickets.values().next())));
+            }
+            self.step(false)?;
+            let now = self.stamps.advance(self.clock.read());
+            let owed = self.tickets.keys().any(|ticket| !self.abandoned.contains(ticket));
+            let still = self.environment.is_idle() && self.io.is_idle() && !self.environment.has_work(now);
+            if !owed && still {
+                break;
+            }
+            if owed && still {
+                return Err(Breach(format!("never answered: {:?}", self.tickets.values().next())));
+            }
+        }
+        // Of those who left, a call may have been granted something on its way out.
+        let left: Vec<Submitted> = std::mem::take(&mut self.tickets).into_values().collect();
+        self.abandoned.clear();
+        self.index += 1;
+        let dump = self.disk.dump(ENVIRONMENT);
+        self.auditor.compare(&dump, &left, self.environment.stamp(), self.index)?;
+        self.check()?;
+        self.compare_counts()
+    }
+}

@@ -1,0 +1,161 @@
+//! The end of a memory and the beginning of the next: failed commits, crashes, restores, other owners.
+
+use millpond_core::Command;
+use millpond_core::time::Timestamp;
+use millpond_engine::CommitFailure;
+use millpond_engine::clock::StampClock;
+use millpond_engine::environment::{Environment, EnvironmentSettings, Leftovers};
+use millpond_store::{Lineage, MemoryDisk, StoreErrorKind, StoreFactory};
+
+use super::{Backup, ENVIRONMENT, Planned, World};
+use crate::auditor::{Breach, Submitted, Verdict, demand};
+use crate::clock::SimClock;
+use crate::faults::{Fault, FaultyStore, NextFault};
+use crate::io::Io;
+
+/// What an opening gives.
+pub(super) struct Opening {
+    pub(super) io: Io,
+    pub(super) environment: Environment,
+    pub(super) stamps: StampClock,
+    pub(super) lineage: Lineage,
+}
+
+/// Opens the environment as a driver does.
+pub(super) fn open(
+    disk: &MemoryDisk,
+    next_fault: &NextFault,
+    clock: &SimClock,
+    settings: EnvironmentSettings,
+) -> Option<Opening> {
+    let (store, opened) = disk.open(ENVIRONMENT).ok()?;
+    let io = Io::new(Box::new(FaultyStore::new(store, next_fault.clone())))?;
+    let reading = clock.read();
+    let stamps = StampClock::new(opened.environment.stamp, reading);
+    let lineage = opened.lineage;
+    let environment = Environment::new(settings, opened, Timestamp::from_millis(reading.wall_millis));
+    Some(Opening { io, environment, stamps, lineage })
+}
+
+impl World {
+    pub(super) fn carry_out_plan(&mut self, planned: Planned) -> Verdict {
+        self.trace.note(|| format!("{planned:?}"));
+        match planned {
+            Planned::Backup => self.back_up(),
+            Planned::Crash => return self.crash(),
+            Planned::Restore => return self.restore(),
+            Planned::Takeover => {
+                self.coverage.fault(Fault::Takeover);
+                self.openings += 1;
+                drop(self.disk.open(ENVIRONMENT));
+            }
+        }
+        Ok(())
+    }
+
+    fn back_up(&mut self) {
+        self.backups.push(Backup {
+            disk: self.disk.copy(),
+            auditor: self.auditor.clone(),
+            unanswered: self.tickets.values().cloned().collect(),
+            stamp: self.highest_stamp,
+        });
+    }
+
+    /// Opens again. `Leftovers` is what the old memory leaves to its successor.
+    fn reopen(&mut self) -> Result<(Lineage, Leftovers), Breach> {
+        self.openings += 1;
+        self.next_fault.set(None);
+        self.pending_fault = None;
+        let opened = open(&self.disk, &self.next_fault, &self.clock, self.settings);
+        let Some(opened) = opened else { return Err(Breach("it does not open again".to_owned())) };
+        self.io = opened.io;
+        self.stamps = opened.stamps;
+        let old = std::mem::replace(&mut self.environment, opened.environment);
+        self.auditor.failed();
+        self.index += 1;
+        self.trace.note(|| format!("opened as {:?} at {:?}", opened.lineage, self.environment.stamp()));
+        Ok((opened.lineage, old.fail()))
+    }
+
+    fn compare(&mut self, lost: &[Submitted], now: Timestamp) -> Verdict {
+        let dump = self.disk.dump(ENVIRONMENT);
+        self.auditor.compare(&dump, lost, now, self.index)?;
+        self.check()
+    }
+
+    /// The process dies. Of the commits under way some may have been written.
+    fn crash(&mut self) -> Verdict {
+        self.coverage.fault(Fault::Crash);
+        for _ in 0..self.streams.faults.below(3) {
+            self.io.write();
+        }
+        let lost: Vec<Submitted> = std::mem::take(&mut self.tickets).into_values().collect();
+        self.abandoned.clear();
+        self.reopen()?;
+        self.compare(&lost, self.highest_stamp)
+    }
+
+    /// The process dies and an older copy of the data is put in place.
+    fn restore(&mut self) -> Verdict {
+        if self.backups.is_empty() {
+            return self.crash();
+        }
+        self.coverage.fault(Fault::Restore);
+        let index = self.streams.faults.size(0, self.backups.len() - 1);
+        self.backups.truncate(index + 1);
+        let Some(backup) = self.backups.last() else { return Ok(()) };
+        self.disk.restore(&backup.disk.copy());
+        let mut auditor = backup.auditor.clone();
+        auditor.history = std::mem::take(&mut self.auditor.history);
+        auditor.era = self.auditor.era;
+        let (lost, now) = (backup.unanswered.clone(), backup.stamp);
+        self.auditor = auditor;
+        self.tickets.clear();
+        self.abandoned.clear();
+        self.workload.retired.append(&mut self.workload.hands);
+        self.clock.set_right();
+        self.clock.pass_all_history(self.openings, self.highest_stamp);
+        let (lineage, _) = self.reopen()?;
+        self.compare(&lost, now)?;
+        demand!(lineage != Lineage::New, "a restored copy opens as new");
+        if lineage == Lineage::Restored {
+            self.auditor.void_all_leases();
+        }
+        Ok(())
+    }
+
+    /// A commit failed: the engine opens again and goes on with what was not applied.
+    pub(super) fn commit_failed(&mut self, failure: &CommitFailure) -> Verdict {
+        self.trace.note(|| format!("failed: {failure:?}"));
+        if failure.error.kind != StoreErrorKind::Fenced
+            && let Some(fault) = self.pending_fault
+        {
+            self.coverage.fault(fault);
+        }
+        demand!(failure.error.kind != StoreErrorKind::Corrupt, "a commit does not fit: {failure:?}");
+        let (_, left) = self.reopen()?;
+        let mut lost: Vec<Submitted> = Vec::new();
+        for (ticket, doubtful) in left
+            .first
+            .iter()
+            .map(|one| (one, failure.unknown))
+            .chain(left.later.iter().map(|one| (one, false)))
+        {
+            let Some(submitted) = self.tickets.remove(ticket) else { continue };
+            // Grants whose contents were being read are durable, and are taken back.
+            if doubtful || matches!(submitted.command, Command::Lease(_)) {
+                lost.push(submitted);
+            }
+            self.abandoned.remove(ticket);
+        }
+        lost.extend(self.abandoned.iter().filter_map(|ticket| self.tickets.get(ticket)).cloned());
+        self.compare(&lost, self.highest_stamp)?;
+        self.environment.resume(left);
+        let stamp = self.environment.stamp();
+        for submitted in self.tickets.values_mut() {
+            submitted.stamp = submitted.stamp.min(stamp);
+        }
+        Ok(())
+    }
+}

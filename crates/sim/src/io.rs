@@ -1,0 +1,131 @@
+//! Commits and reads under way. Commits are written in order, one after the other; reads are served and delivered at any
+//! time between, in any order. What was written and what the engine was told are two different moments.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use millpond_core::id::{CommitSequence, Sequence};
+use millpond_core::row::MessageContent;
+use millpond_core::{ChangeSet, Page, RowKey, Rows, Scan};
+use millpond_engine::environment::ReadId;
+use millpond_engine::{CommitFailure, commit};
+use millpond_store::{Store, StoreReader};
+
+use crate::random::Random;
+
+/// A read that was asked for.
+#[derive(Debug)]
+pub enum Question {
+    /// Rows by key.
+    Rows(Vec<RowKey>),
+    /// Contents of messages.
+    Contents(Vec<Sequence>),
+    /// A page.
+    Scan(Scan),
+}
+
+/// What became of what the engine asked for.
+#[derive(Debug)]
+pub enum Event {
+    /// A commit is durable.
+    Committed(CommitSequence),
+    /// A commit went wrong.
+    Failed(CommitFailure),
+    /// Rows were read.
+    Rows(ReadId, Rows),
+    /// Contents were read.
+    Contents(ReadId, Vec<Option<Arc<MessageContent>>>),
+    /// A page was read.
+    Page(ReadId, Page),
+}
+
+/// The threads of a driver, as queues.
+pub struct Io {
+    store: Box<dyn Store>,
+    reader: Box<dyn StoreReader>,
+    commits: VecDeque<ChangeSet>,
+    results: VecDeque<Event>,
+    questions: Vec<(ReadId, Question)>,
+    answers: Vec<Event>,
+    failed: bool,
+}
+
+impl Io {
+    /// Over an open store.
+    pub fn new(mut store: Box<dyn Store>) -> Option<Self> {
+        let reader = store.reader().ok()?;
+        Some(Self {
+            store,
+            reader,
+            commits: VecDeque::new(),
+            results: VecDeque::new(),
+            questions: Vec::new(),
+            answers: Vec::new(),
+            failed: false,
+        })
+    }
+
+    /// A commit to write.
+    pub fn commit(&mut self, changes: ChangeSet) {
+        self.commits.push_back(changes);
+    }
+
+    /// A read to serve.
+    pub fn ask(&mut self, id: ReadId, question: Question) {
+        self.questions.push((id, question));
+    }
+
+    /// Nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.commits.is_empty()
+            && self.results.is_empty()
+            && self.questions.is_empty()
+            && self.answers.is_empty()
+    }
+
+    /// Does one thing: writes a commit, serves a read, or delivers a result.
+    pub fn advance(&mut self, random: &mut Random) -> Option<Event> {
+        match random.below(5) {
+            0 | 1 => self.write(),
+            2 => self.serve(random),
+            3 => return self.results.pop_front(),
+            _ if self.answers.is_empty() => return None,
+            _ => {
+                let index = random.size(0, self.answers.len() - 1);
+                return Some(self.answers.swap_remove(index));
+            }
+        }
+        None
+    }
+
+    /// Writes the next commit. Nothing is written after a failure.
+    pub fn write(&mut self) {
+        if self.failed {
+            return;
+        }
+        let Some(changes) = self.commits.pop_front() else { return };
+        self.results.push_back(match commit(&mut *self.store, &changes) {
+            Ok(()) => Event::Committed(changes.commit),
+            Err(failure) => {
+                self.failed = true;
+                Event::Failed(failure)
+            }
+        });
+    }
+
+    fn serve(&mut self, random: &mut Random) {
+        if self.questions.is_empty() {
+            return;
+        }
+        let index = random.size(0, self.questions.len() - 1);
+        let (id, question) = self.questions.swap_remove(index);
+        let answer = match question {
+            Question::Rows(keys) => self.reader.read(&keys).map(|rows| Event::Rows(id, rows)),
+            Question::Contents(messages) => {
+                self.reader.contents(&messages).map(|contents| Event::Contents(id, contents))
+            }
+            Question::Scan(scan) => self.reader.scan(&scan).map(|page| Event::Page(id, page)),
+        };
+        self.answers.extend(answer.ok());
+    }
+}

@@ -1,0 +1,84 @@
+//! Bounds of the engine and policies of queues, drawn so small that every edge is met often.
+
+use std::time::Duration;
+
+use millpond_core::CoreSettings;
+use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec};
+use millpond_engine::environment::EnvironmentSettings;
+
+use crate::random::Random;
+
+/// Bounds of the engine for one world.
+pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
+    EnvironmentSettings {
+        core: CoreSettings {
+            window_entries: random.size(1, 50),
+            cached_rows: random.size(0, 20),
+            due_per_batch: random.size(1, 12),
+            dedup_keys: random.between(2, 30),
+            queues: random.size(5, 8),
+            waiters: random.size(2, 6),
+        },
+        batch_commands: random.size(1, 16),
+        batch_bytes: random.size(200, 10_000),
+        pipeline_depth: random.size(1, 3),
+        contents_bytes: random.size(0, 4_000),
+    }
+}
+
+fn draw_at_limit(random: &mut Random, names: &[Box<str>]) -> AtLimit {
+    match random.below(4) {
+        0 => AtLimit::Drop,
+        1 => AtLimit::DeadLetterSet,
+        _ => match random.pick(names) {
+            None => AtLimit::DeadLetterSet,
+            Some(name) => AtLimit::MoveTo {
+                queue: name.clone(),
+                otherwise: if random.chance(500) { Gone::Drop } else { Gone::DeadLetterSet },
+            },
+        },
+    }
+}
+
+fn draw_backoff(random: &mut Random) -> Option<Backoff> {
+    random.chance(500).then(|| {
+        let initial = random.millis(0, 4_000);
+        let low = random.count(0, 1_000);
+        Backoff {
+            initial,
+            factor_permille: random.count(1_000, 3_000),
+            max: initial + random.millis(0, 60_000),
+            jitter_permille: (low, random.count(low.max(1), 2_000)),
+        }
+    })
+}
+
+/// Policies of one queue; `names` may serve as dead-letter queues.
+pub fn draw_spec(random: &mut Random, names: &[Box<str>]) -> QueueSpec {
+    let retention = match random.below(3) {
+        0 => None,
+        1 => Some(random.millis(60_000, 120_000)),
+        _ => Some(random.millis(120_000, 4_000_000)),
+    };
+    QueueSpec {
+        at_limit: draw_at_limit(random, names),
+        attempt_limit: random.chance(800).then(|| AttemptLimit {
+            max: random.count(1, 4),
+            counts: if random.chance(500) { Counted::Deliveries } else { Counted::Failures },
+        }),
+        backoff: draw_backoff(random),
+        concurrency_max: random.chance(250).then(|| random.count(1, 6)),
+        delay: if random.chance(150) { random.millis(1, 5_000) } else { Duration::ZERO },
+        finished_retention: if random.chance(300) { random.millis(1_000, 100_000) } else { Duration::ZERO },
+        fresh_first: random.chance(300),
+        leased_max: if random.chance(150) { random.count(1, 8) } else { 100_000 },
+        lost_lease: LostLease {
+            backs_off: random.chance(300),
+            in_a_row_max: random.chance(300).then(|| random.count(1, 4)),
+            spends_attempt: random.chance(600),
+        },
+        order: if random.chance(500) { Order::Visible } else { Order::Sent },
+        retention,
+        visibility_timeout: random.millis(1_000, 20_000),
+    }
+}

@@ -1,0 +1,124 @@
+//! Ends and extends leases, and sends along with it.
+
+use std::time::Duration;
+
+use millpond_core::command::{Require, Settle, SettleAction, Settlement};
+use millpond_core::limits::{DELAY_MAX, LEASE_MAX, LEASE_MIN};
+use millpond_core::outcome::Sent;
+use millpond_core::{Command, Outcome, Rejection};
+
+use super::{Scene, send};
+use crate::auditor::{Answered, Auditor, Verdict, demand};
+use crate::random::Random;
+
+fn draw_action(random: &mut Random) -> SettleAction {
+    match random.below(100) {
+        0..65 => SettleAction::Ack,
+        65..72 => SettleAction::Extend(random.millis(1_000, 20_000)),
+        72..86 => SettleAction::Nack(None),
+        86..97 => SettleAction::Nack(Some(random.millis(0, 5_000))),
+        97 => SettleAction::Extend(LEASE_MAX),
+        98 => SettleAction::Extend(Duration::ZERO),
+        _ => SettleAction::Nack(Some(DELAY_MAX + LEASE_MIN)),
+    }
+}
+
+pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
+    let count = if scene.random.chance(300) { scene.random.size(2, 5) } else { 1 };
+    let mut settlements: Vec<Settlement> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let action = draw_action(scene.random);
+        let keep = matches!(action, SettleAction::Extend(_));
+        let Some(hand) = scene.workload.draw_hand(scene.random, keep) else { continue };
+        let again = settlements.iter().any(|settlement| settlement.lease == hand.lease);
+        if !again {
+            settlements.push(Settlement { queue: hand.queue, lease: hand.lease, action });
+        }
+    }
+    let sends = if scene.random.chance(250) { scene.random.size(1, 2) } else { 0 };
+    Command::Settle(Settle {
+        settlements,
+        sends: (0..sends).map(|_| send::draw(scene)).collect(),
+        require: if scene.random.chance(300) { Require::All } else { Require::Fresh },
+    })
+}
+
+fn is_valid(settle: &Settle) -> bool {
+    let in_range = |settlement: &Settlement| match settlement.action {
+        SettleAction::Ack | SettleAction::Nack(None) => true,
+        SettleAction::Extend(timeout) => (LEASE_MIN..=LEASE_MAX).contains(&timeout),
+        SettleAction::Nack(Some(delay)) => delay <= DELAY_MAX,
+    };
+    !(settle.settlements.is_empty() && settle.sends.is_empty()) && settle.settlements.iter().all(in_range)
+}
+
+pub(super) fn predict(auditor: &mut Auditor, settle: &Settle, answered: &Answered<'_>) -> Verdict {
+    match answered.outcome {
+        Outcome::Settled { stale, sent } => {
+            demand!(is_valid(settle), "{settle:?} was taken");
+            let whole = settle.require == Require::All || !settle.sends.is_empty();
+            demand!(!whole || stale.is_empty(), "{settle:?} was carried out in part, stale: {stale:?}");
+            for settlement in &settle.settlements {
+                demand!(
+                    auditor.queue(&settlement.queue).is_some(),
+                    "a lease of {} was settled, which is not there",
+                    settlement.queue
+                );
+                if stale.contains(&settlement.lease) {
+                    auditor.check_stale(settlement, answered)?;
+                } else {
+                    auditor.settled(settlement, answered)?;
+                }
+            }
+            predict_sends(auditor, settle, sent, answered)
+        }
+        Outcome::Rejected(rejection) => predict_refusal(auditor, settle, rejection, answered),
+        _ => answered.out_of_place(),
+    }
+}
+
+fn predict_sends(auditor: &mut Auditor, settle: &Settle, sent: &[Sent], answered: &Answered<'_>) -> Verdict {
+    demand!(sent.len() == settle.sends.len(), "{} of {} sends answered", sent.len(), settle.sends.len());
+    for (send, sent) in settle.sends.iter().zip(sent) {
+        demand!(send::is_valid(auditor, send), "{send:?} was taken");
+        auditor.send_answered(send, sent, answered)?;
+    }
+    Ok(())
+}
+
+fn predict_refusal(
+    auditor: &Auditor,
+    settle: &Settle,
+    rejection: &Rejection,
+    answered: &Answered<'_>,
+) -> Verdict {
+    let by_send = settle.sends.iter().any(|send| send::may_be_refused(auditor, send, rejection, answered));
+    let allowed = match rejection {
+        Rejection::LeaseStale { stale } => {
+            for settlement in settle.settlements.iter().filter(|one| stale.contains(&one.lease)) {
+                auditor.check_stale(settlement, answered)?;
+            }
+            !stale.is_empty() && (settle.require == Require::All || !settle.sends.is_empty())
+        }
+        Rejection::QueueNotFound { name } => auditor.queue(name).is_none(),
+        Rejection::OutOfRange { field, .. } => {
+            // An extension beyond the longest hold depends on the time of the grant.
+            let extends = |one: &Settlement| one.action == SettleAction::Extend(LEASE_MAX);
+            let far = *field == "visibility_timeout" && settle.settlements.iter().any(extends);
+            far || !is_valid(settle) || by_send
+        }
+        Rejection::IdempotencyKeyReused { key } => {
+            let alike = |send: &&millpond_core::command::Send| {
+                send.idempotency.as_ref().is_some_and(|idempotency| idempotency.key == *key)
+            };
+            by_send || settle.sends.iter().filter(alike).count() > 1
+        }
+        Rejection::DedupLimit { limit } => {
+            let keyed = settle.sends.iter().filter(|send| send.idempotency.is_some()).count();
+            keyed > 0 && auditor.dedup.len() + keyed > usize::try_from(*limit).unwrap_or(usize::MAX)
+        }
+        _ => by_send,
+    };
+    demand!(allowed, "{settle:?} was refused: {rejection:?}");
+    Ok(())
+}

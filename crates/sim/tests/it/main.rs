@@ -1,0 +1,3 @@
+//! The simulator's tests.
+
+mod seeds;

@@ -1,0 +1,59 @@
+//! Many seeds, none of which may go wrong. `SIM_SEED=n` runs one and prints its history on failure, `SIM_SEEDS=n` so many.
+
+use std::time::Instant;
+
+use millpond_sim::{Coverage, Failure, Trace, run};
+
+const SEEDS_BY_DEFAULT: u64 = 20;
+/// How often everything has to occur in a run.
+const LEAST: u64 = 50;
+const LINES_SHOWN: usize = 4_000;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn report(failure: &Failure) -> String {
+    let lines = failure.trace.lines();
+    let shown = lines.iter().skip(lines.len().saturating_sub(LINES_SHOWN));
+    let mut text: String = shown.map(|line| format!("{line}\n")).collect();
+    text.push_str(&failure.to_string());
+    text
+}
+
+#[test]
+fn a_seed_always_gives_the_same_world() {
+    let lines = |seed| match run(seed, Trace::recording()) {
+        Ok((_, trace)) => trace.lines().to_vec(),
+        Err(failure) => failure.trace.lines().to_vec(),
+    };
+    let first = lines(7);
+    assert!(first.len() > 1_000);
+    assert_eq!(first, lines(7));
+}
+
+#[test]
+fn no_seed_breaks_a_promise() {
+    if let Some(seed) = number("SIM_SEED") {
+        if let Err(failure) = run(seed, Trace::recording()) {
+            panic!("{}", report(&failure));
+        }
+        return;
+    }
+    let seeds = number("SIM_SEEDS").unwrap_or(SEEDS_BY_DEFAULT);
+    let from = number("SIM_FROM").unwrap_or(0);
+    let started = Instant::now();
+    let mut coverage = Coverage::expected();
+    let mut failures = Vec::new();
+    for seed in from..from + seeds {
+        match run(seed, Trace::default()) {
+            Ok((met, _)) => coverage.merge(&met),
+            Err(failure) => failures.push(failure.to_string()),
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!("{coverage}{seeds} seeds in {seconds:.1} s");
+    assert!(failures.is_empty(), "{} of {seeds} seeds failed:\n{}", failures.len(), failures.join("\n"));
+    let few = coverage.below(LEAST);
+    assert!(few.is_empty(), "met fewer than {LEAST} times:\n{}", few.join("\n"));
+}

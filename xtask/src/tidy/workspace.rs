@@ -1,0 +1,45 @@
+//! Crates may depend on each other in one direction only.
+
+use super::{Finding, SourceFile};
+
+/// Which of our crates each crate may name under `[dependencies]`. A new entry is a change of architecture.
+const ALLOWED: [(&str, &[&str]); 11] = [
+    ("api", &[]),
+    ("bench", &["core", "engine", "store", "store-sqlite"]),
+    ("blackbox", &["api", "core", "store", "store-sqlite"]),
+    ("cli", &["engine", "server", "store", "store-sqlite"]),
+    ("core", &[]),
+    ("engine", &["core", "store"]),
+    ("server", &["api", "core", "engine", "store"]),
+    ("sim", &["core", "engine", "store", "store-sqlite"]),
+    ("store", &["core"]),
+    ("store-conformance", &["core", "store"]),
+    ("store-sqlite", &["core", "store"]),
+];
+
+pub(super) fn check(files: &[SourceFile], findings: &mut Vec<Finding>) {
+    for file in files {
+        let path = file.path.display().to_string();
+        let Some(name) = path.strip_prefix("crates/").and_then(|rest| rest.strip_suffix("/Cargo.toml"))
+        else {
+            continue;
+        };
+        let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
+            findings
+                .push(Finding(format!("{path}:1: crate {name} is not in the list of allowed dependencies")));
+            continue;
+        };
+        for dependency in our_dependencies(&file.text) {
+            if !allowed.contains(&dependency) {
+                findings.push(Finding(format!("{path}:1: {name} may not depend on {dependency}")));
+            }
+        }
+    }
+}
+
+/// Our crates in the section `[dependencies]`.
+fn our_dependencies(manifest: &str) -> Vec<&str> {
+    let section = manifest.split("\n[").find(|section| section.starts_with("dependencies]"));
+    let lines = section.unwrap_or_default().lines();
+    lines.filter_map(|line| line.strip_prefix("millpond-")?.split(['.', ' ', '=']).next()).collect()
+}
