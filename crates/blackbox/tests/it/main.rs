@@ -1,0 +1,3 @@
+//! Promises that only the running binary can keep or break.
+
+mod nothing_lost;
