@@ -21,7 +21,7 @@ test:
 
 # The long form: all seeds, hundreds of kills, fuzzers. Writes its report to docs/soak/.
 soak:
-	@scripts/parts soak
+	@scripts/soak
 
 # The figures of docs/benchmarks/, on an otherwise idle machine.
 bench:

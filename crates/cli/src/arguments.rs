@@ -62,7 +62,8 @@ impl std::error::Error for LogFilterError {}
 
 impl ServeArguments {
     pub(crate) fn log_filter(&self) -> Result<EnvFilter, LogFilterError> {
-        let refuse = |error| LogFilterError(format!("log is {:?}, expected a level or a filter: {error}", self.log));
+        let refuse =
+            |error| LogFilterError(format!("log is {:?}, expected a level or a filter: {error}", self.log));
         EnvFilter::try_new(&self.log).map_err(refuse)
     }
 

@@ -1,2 +1,38 @@
-//! The `millpond` binary.
-fn main() {}
+//! The `millpond` binary: reads arguments, runs a command, decides the exit code.
+//!
+//! Exit codes: 0 done, 1 it could not be done (one line on stderr says why), 2 it was asked for in a wrong way.
+
+mod arguments;
+mod serve;
+mod wiring;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use millpond_server::SettingsError;
+
+use arguments::{Arguments, Command, LogFilterError};
+
+const FAILED: u8 = 1;
+const WRONG_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match arguments.command {
+        Command::Serve(arguments) => serve::run(arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("millpond: {}", one_line(&error));
+            let is_usage = error.is::<SettingsError>() || error.is::<LogFilterError>();
+            ExitCode::from(if is_usage { WRONG_USAGE } else { FAILED })
+        }
+    }
+}
+
+/// The error with its causes, whatever line breaks they hold.
+fn one_line(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}

@@ -54,6 +54,11 @@ counter!(
     Incarnation(u64)
 );
 
+impl LeaseGeneration {
+    /// Above every generation that can be given, and within what SQL calls an integer.
+    pub const HIGHEST: Self = Self(i64::MAX.cast_unsigned());
+}
+
 impl Incarnation {
     /// The lowest lease generation that this incarnation may give: incarnation × 2^20.
     #[must_use]
@@ -170,6 +175,21 @@ mod tests {
         assert_eq!(early.to_string().parse(), Ok(early));
         assert_eq!(early.to_string().len(), 30);
         assert!(early.to_string() < late.to_string());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_message_id_survives_its_text_form(time in 0i64..1 << 44, sequence in 0u64..1 << 48, nonce in 0u64..1 << 36) {
+            let id = MessageId { sent_at: Timestamp::from_millis(time), sequence: Sequence(sequence), nonce };
+            proptest::prop_assert_eq!(id.to_string().parse(), Ok(id));
+        }
+
+        #[test]
+        fn no_text_is_taken_for_an_id_that_is_shown_differently(text in "(msg_)?[0-9A-Za-z]{25,27}") {
+            if let Ok(id) = text.parse::<MessageId>() {
+                proptest::prop_assert_eq!(id.to_string(), text);
+            }
+        }
     }
 
     #[test]

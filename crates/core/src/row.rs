@@ -23,7 +23,8 @@ pub struct EnvironmentRow {
     /// Live rows of [`DedupRow`].
     pub dedup_count: u64,
     /// Leases of a lower generation belong to nobody: they were found in a restored copy (design-holes A3).
-    /// Zero: there are none.
+    /// Zero: there are none. A store that settles the lineage of such a copy writes [`LeaseGeneration::HIGHEST`]
+    /// along with it, so that an owner that dies before its first commit leaves its successor the same.
     pub leases_void_below: LeaseGeneration,
 }
 

@@ -69,6 +69,7 @@ pub struct Core {
     pub(crate) waiting_in: BTreeMap<WaiterId, QueueNumber>,
     pub(crate) sweeps: Sweeps,
     pub(crate) space_low: bool,
+    busy: bool,
     /// The last batch left due rows over.
     pub(crate) more_due: bool,
     /// Queues whose waiters the last batch could not serve to the end.
@@ -115,8 +116,11 @@ impl Core {
         environment.incarnation = environment.incarnation.next().max(by_clock);
         // Sequences start at 1: a watermark of 0 means that nothing was purged.
         environment.next_sequence = environment.next_sequence.max(Sequence(1));
-        if open.restored {
-            environment.leases_void_below = environment.incarnation.generation_floor();
+        // What a store marked when it found a restored copy ends at the first opening that commits.
+        let floor = environment.incarnation.generation_floor();
+        let restored = open.restored || environment.leases_void_below > floor;
+        if restored {
+            environment.leases_void_below = floor;
         }
         let mut core = Self {
             settings,
@@ -131,10 +135,11 @@ impl Core {
             waiting_in: BTreeMap::new(),
             sweeps: Sweeps::new(),
             space_low: false,
+            busy: false,
             more_due: false,
             restir: Vec::new(),
             sealed: open.commit,
-            batch: Batch { environment_touched: open.restored, ..Batch::default() },
+            batch: Batch { environment_touched: restored, ..Batch::default() },
         };
         for (row, counters) in open.queues {
             core.admit_queue(QueueState::stored(row, counters));
@@ -308,9 +313,19 @@ impl Core {
         [wake, self.sweeps.next_due(self.rows.settled)].into_iter().flatten().min()
     }
 
+    /// Commands wait, or do not: how much of what is due the next batches may work off.
+    pub fn set_busy(&mut self, busy: bool) {
+        self.busy = busy;
+    }
+
+    /// Due rows that one batch may work off.
+    pub(crate) fn due_allowance(&self) -> usize {
+        if self.busy { self.settings.due_per_busy_batch } else { self.settings.due_per_batch }.max(1)
+    }
+
     /// Whether one more due row may be worked off in this batch.
     pub(crate) fn take_due(&mut self) -> bool {
-        if self.batch.due_done >= self.settings.due_per_batch {
+        if self.batch.due_done >= self.due_allowance() {
             self.more_due = true;
             return false;
         }

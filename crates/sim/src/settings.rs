@@ -15,6 +15,7 @@ pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
             window_entries: random.size(1, 50),
             cached_rows: random.size(0, 20),
             due_per_batch: random.size(1, 12),
+            due_per_busy_batch: random.size(1, 12),
             dedup_keys: random.between(2, 30),
             queues: random.size(5, 8),
             waiters: random.size(2, 6),

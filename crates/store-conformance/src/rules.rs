@@ -66,6 +66,7 @@ rules! {
         dropping_a_store_loses_nothing,
         a_first_open_is_new_and_a_second_a_restart,
         an_older_copy_is_a_restore,
+        a_restore_is_not_forgotten_by_an_owner_that_never_commits,
         a_copy_put_back_at_once_still_works,
         a_restored_environment_restarts_afterwards;
     catalogue:

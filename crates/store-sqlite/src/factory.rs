@@ -253,7 +253,10 @@ fn take_over_in_transaction(
         _ => judge(mark, &stored_lineage, commit),
     };
     if lineage == Lineage::Restored {
-        connection.execute("update environment set lineage = lower(hex(randomblob(16)))", params![])?;
+        // Along with the lineage: an owner that dies before its first commit leaves its successor the same.
+        let void_below = LeaseGeneration::HIGHEST.0.cast_signed();
+        let sql = "update environment set lineage = lower(hex(randomblob(16))), leases_void_below = ?1";
+        connection.execute(sql, params![void_below])?;
     }
     let text = connection.query_row("select lineage from environment", [], |row| row.get(0))?;
     connection.execute_batch("commit")?;

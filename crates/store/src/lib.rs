@@ -52,7 +52,8 @@ pub enum Lineage {
     New,
     /// The same data: leases live on.
     Restarted,
-    /// An older copy, or a copy of another place: leases found in it belong to nobody.
+    /// An older copy, or a copy of another place: leases found in it belong to nobody. The same step that takes this
+    /// data for this place's own sets [`EnvironmentRow::leases_void_below`] to the highest value.
     Restored,
 }
 

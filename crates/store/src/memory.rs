@@ -137,6 +137,9 @@ impl Contents {
             self.next_lineage += 1;
             known.data.lineage = self.next_lineage;
         }
+        if lineage == Lineage::Restored {
+            known.data.void_leases();
+        }
         known.data.epoch += 1;
         known.open_stores += 1;
         known.next_due = Some(i64::MIN);

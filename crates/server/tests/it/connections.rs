@@ -86,7 +86,7 @@ async fn over_tcp_too() {
     assert_eq!(server.view().await.counters.leased, 100);
     drop(client);
     serving.await.expect("it ends");
-    while server.view().await.counters.leased > 0 {}
+    server.until(|view| view.counters.leased == 0).await;
     assert_eq!(counts(&server).await, [100, 100, 0]);
 
     let (mut client, serving) = connect_tcp(&server).await;
@@ -111,7 +111,7 @@ async fn each_answer_of_a_connection_counts_for_itself() {
     read_head(&mut client).await;
     drop(client);
     serving.await.expect("it ends");
-    while server.view().await.counters.leased > 2 {}
+    server.until(|view| view.counters.leased <= 2).await;
     assert_eq!(counts(&server).await, [3, 1, 2]);
 }
 
@@ -129,7 +129,7 @@ async fn pipelined_answers_are_each_delivered_once_written() {
     });
     drop(client);
     serving.await.expect("it ends");
-    while server.view().await.counters.leased > 2 {}
+    server.until(|view| view.counters.leased <= 2).await;
     assert_eq!(counts(&server).await, [3, 1, 2]);
 }
 
@@ -175,6 +175,6 @@ async fn written_is_not_delivered_before_it_is_flushed() {
     read_answer(&mut client).await;
     drop(client);
     serving.await.expect("it ends");
-    while server.view().await.counters.leased > 0 {}
+    server.until(|view| view.counters.leased == 0).await;
     assert_eq!(counts(&server).await, [1, 1, 0]);
 }

@@ -1,6 +1,7 @@
 //! A server on a memory store, and calls to its router.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -15,6 +16,9 @@ use millpond_store::MemoryDisk;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tower::ServiceExt as _;
+
+/// How long [`Server::until`] looks.
+const NOTICED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Where the queues of short paths are.
 pub(crate) const HOME: &str = DEFAULT_ENVIRONMENT;
@@ -145,6 +149,23 @@ impl Server {
     pub(crate) async fn lease(&self, body: Value) -> Vec<Value> {
         let leased = self.post("/v1/queues/q:lease", body).await.ok();
         leased["messages"].as_array().expect("a list").clone()
+    }
+
+    /// Waits until `q` is so. Nothing sleeps: each look is a command that takes its turn. A hang-up is noticed by what
+    /// the kernel says and not by a time that is over, so the limit is far below the longest wait of 20 s.
+    #[track_caller]
+    pub(crate) fn until(&self, is_so: impl Fn(&QueueView) -> bool) -> impl Future<Output = ()> {
+        let caller = std::panic::Location::caller();
+        let begun = Instant::now();
+        async move {
+            loop {
+                let view = self.view().await;
+                if is_so(&view) {
+                    return;
+                }
+                assert!(begun.elapsed() < NOTICED_WITHIN, "{caller}: {view:?}");
+            }
+        }
     }
 
     /// The core's view of `q`.

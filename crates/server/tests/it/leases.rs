@@ -24,7 +24,7 @@ async fn a_waiting_call_is_answered_by_a_send() {
     let server = Server::with_queue(json!({})).await;
     let call = json!({ "wait": "20s" });
     let (messages, _) = tokio::join!(server.lease(call), async {
-        while server.view().await.waiting == 0 {}
+        server.until(|view| view.waiting > 0).await;
         server.send(&["1"]).await
     });
     assert_eq!(messages[0]["event"]["id"], "1");
@@ -34,7 +34,7 @@ async fn a_waiting_call_is_answered_by_a_send() {
 async fn a_queue_that_goes_away_ends_the_waits_on_it() {
     let server = Server::with_queue(json!({})).await;
     let (reply, _) = tokio::join!(server.post("/v1/queues/q:lease", json!({ "wait": "20s" })), async {
-        while server.view().await.waiting == 0 {}
+        server.until(|view| view.waiting > 0).await;
         server.delete("/v1/queues/q").await.ok()
     });
     assert_eq!(reply.refusal(), refused(404, "queue_not_found"));

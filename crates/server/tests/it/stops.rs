@@ -22,7 +22,7 @@ async fn a_stop_answers_long_polls_ends_idle_connections_and_takes_no_more() {
         read_answer(&mut idle).await;
         let mut waiting = TcpStream::connect(address).await.expect("a connection");
         waiting.write_all(lease_request(1).as_bytes()).await.expect("written");
-        while server.view().await.waiting == 0 {}
+        server.until(|view| view.waiting > 0).await;
         stop.send(()).expect("it is heard");
         let (head, body) = read_answer(&mut waiting).await;
         assert!(head.starts_with("HTTP/1.1 200") && head.contains("connection: close"), "{head}");

@@ -1,6 +1,6 @@
 //! What an owner finds after a restart, a crash, and the restore of a copy (design-holes A3).
 
-use millpond_core::id::Sequence;
+use millpond_core::id::{LeaseGeneration, Sequence};
 use millpond_core::row::{DeliveryState, QueueRow};
 use millpond_core::{DeliveryChange, RowKey, Rows, Scan};
 use millpond_store::{Lineage, Opened};
@@ -106,6 +106,15 @@ pub(super) fn an_older_copy_is_a_restore(place: &mut dyn Place) {
     assert_eq!(owner.delivery(1), Some(delivery(1)));
     assert_eq!(owner.delivery(2), None);
     owner.send([delivery(3)]);
+}
+
+pub(super) fn a_restore_is_not_forgotten_by_an_owner_that_never_commits(place: &mut dyn Place) {
+    an_older_copy_is_a_restore(place);
+    place.restore();
+    assert_eq!(Owner::open(place.factory().as_ref()).opened.lineage, Lineage::Restored);
+    let owner = Owner::open(place.factory().as_ref());
+    let marked = owner.opened.environment.leases_void_below == LeaseGeneration::HIGHEST;
+    assert!(owner.opened.lineage == Lineage::Restored || marked, "leases found would live on");
 }
 
 pub(super) fn a_copy_put_back_at_once_still_works(place: &mut dyn Place) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
-use millpond_core::id::{CommitSequence, QueueNumber, Sequence};
+use millpond_core::id::{CommitSequence, LeaseGeneration, QueueNumber, Sequence};
 use millpond_core::row::{
     CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, DueKey, EnvironmentRow, MessageContent,
     MessageRow, QueueRow, ReadyKey,
@@ -52,6 +52,11 @@ impl Environment {
             queues: self.queues.values().map(with_counters).collect(),
             lineage,
         }
+    }
+
+    /// Leases found in a restored copy belong to nobody, also if this owner dies before it commits.
+    pub(super) fn void_leases(&mut self) {
+        self.row.leases_void_below = LeaseGeneration::HIGHEST;
     }
 
     pub(super) fn dump(&self) -> MemoryDump {
