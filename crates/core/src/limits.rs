@@ -56,6 +56,8 @@ pub struct CoreSettings {
     pub cached_rows: usize,
     /// Due rows worked off in one batch: ends of leases, ends of delays, expiries, sweeps.
     pub due_per_batch: usize,
+    /// The same while commands wait: what is due may not make others wait for long (design-holes B19).
+    pub due_per_busy_batch: usize,
     /// Live remembered sends; beyond it keyed sends are refused.
     pub dedup_keys: u64,
     /// Queues in the environment.
@@ -70,6 +72,7 @@ impl Default for CoreSettings {
             window_entries: 10_000,
             cached_rows: 200_000,
             due_per_batch: 1_000,
+            due_per_busy_batch: 100,
             dedup_keys: 10_000_000,
             queues: 20_000,
             waiters: 20_000,

@@ -69,6 +69,7 @@ pub struct Core {
     pub(crate) waiting_in: BTreeMap<WaiterId, QueueNumber>,
     pub(crate) sweeps: Sweeps,
     pub(crate) space_low: bool,
+    busy: bool,
     /// The last batch left due rows over.
     pub(crate) more_due: bool,
     /// Queues whose waiters the last batch could not serve to the end.
@@ -134,6 +135,7 @@ impl Core {
             waiting_in: BTreeMap::new(),
             sweeps: Sweeps::new(),
             space_low: false,
+            busy: false,
             more_due: false,
             restir: Vec::new(),
             sealed: open.commit,
@@ -143,6 +145,11 @@ impl Core {
             core.admit_queue(QueueState::stored(row, counters));
         }
         core
+    }
+
+    /// Gives no generation that the opening `before` could have given. Called before the first command.
+    pub fn begin_after(&mut self, before: Incarnation) {
+        self.environment.incarnation = self.environment.incarnation.max(before.next());
     }
 
     fn admit_queue(&mut self, queue: QueueState) {
@@ -311,9 +318,19 @@ impl Core {
         [wake, self.sweeps.next_due(self.rows.settled)].into_iter().flatten().min()
     }
 
+    /// Commands wait, or do not: how much of what is due the next batches may work off.
+    pub fn set_busy(&mut self, busy: bool) {
+        self.busy = busy;
+    }
+
+    /// Due rows that one batch may work off.
+    pub(crate) fn due_allowance(&self) -> usize {
+        if self.busy { self.settings.due_per_busy_batch } else { self.settings.due_per_batch }.max(1)
+    }
+
     /// Whether one more due row may be worked off in this batch.
     pub(crate) fn take_due(&mut self) -> bool {
-        if self.batch.due_done >= self.settings.due_per_batch {
+        if self.batch.due_done >= self.due_allowance() {
             self.more_due = true;
             return false;
         }

@@ -231,6 +231,7 @@ impl Environment {
         }
         self.rounds += 1;
         let mut answers = Vec::new();
+        self.core.set_busy(!self.mailbox.is_empty());
         self.absorb_pages(stamp);
         if self.core.next_due().is_some_and(|due| due <= stamp.now) {
             self.apply(

@@ -240,7 +240,7 @@ impl Core {
 
     /// Asks for the next page of each sweep that has work.
     pub(crate) fn start_sweeps(&mut self, now: Timestamp) {
-        let limit = self.settings.due_per_batch.max(1);
+        let limit = self.due_allowance();
         let settled = self.rows.settled;
         let sweeps = &mut self.sweeps;
         if !sweeps.expiry.scanning && sweeps.expiry.next_check <= now {

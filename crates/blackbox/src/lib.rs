@@ -1,0 +1,20 @@
+//! Tests of the real binary, as users meet it: a process, a socket, a data directory. No crate of Millpond's is used;
+//! what is known of the server is its command line and its API.
+//!
+//! - [`binary`]: the binaries under test, built once.
+//! - [`server`]: a server process, started, killed, stopped, started again.
+//! - [`http`], [`client`]: one connection; the calls of the native API on it.
+//! - [`journal`], [`checker`]: what clients saw, and whether the promises held.
+//! - [`random`]: numbers from a seed.
+//! - [`trace`]: system calls of a server under strace, in order.
+//!
+//! The tests are in `tests/it`, one file a promise. None sleeps.
+
+pub mod binary;
+pub mod checker;
+pub mod client;
+pub mod http;
+pub mod journal;
+pub mod random;
+pub mod server;
+pub mod trace;

@@ -1,0 +1,190 @@
+//! A server process: started on a data directory, ready once it says so, killed or asked to stop, and started again.
+//!
+//! Nothing here sleeps: the ready line, the end of a pipe and the exit of the process are the signals.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::thread::JoinHandle;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::binary;
+use crate::client::Client;
+
+const READY: &str = "listening on http://";
+
+/// How a server is started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    program: PathBuf,
+    /// What the program is run by, such as strace.
+    wrapper: Vec<OsString>,
+    data_dir: PathBuf,
+    listen: String,
+    arguments: Vec<OsString>,
+}
+
+impl Launch {
+    /// The product on a data directory and any free port.
+    pub fn of(data_dir: &Path) -> Self {
+        Self {
+            program: binary::millpond(),
+            wrapper: Vec::new(),
+            data_dir: data_dir.to_owned(),
+            listen: "127.0.0.1:0".to_owned(),
+            arguments: Vec::new(),
+        }
+    }
+
+    /// Another program with the same command line.
+    pub fn program(mut self, program: PathBuf) -> Self {
+        self.program = program;
+        self
+    }
+
+    /// Another address.
+    pub fn listen(mut self, listen: &str) -> Self {
+        listen.clone_into(&mut self.listen);
+        self
+    }
+
+    /// A further argument.
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Run by another command, which has to become the server or be its parent's child only (`strace -D`, `exec`).
+    pub fn run_by<S: AsRef<OsStr>>(mut self, wrapper: &[S]) -> Self {
+        self.wrapper = wrapper.iter().map(|word| word.as_ref().to_owned()).collect();
+        self
+    }
+
+    fn command(&self) -> Command {
+        let mut words = self.wrapper.iter();
+        let mut command = match words.next() {
+            Some(first) => {
+                let mut command = Command::new(first);
+                command.args(words).arg(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
+        command.arg("serve").arg("--listen").arg(&self.listen).arg("--data-dir").arg(&self.data_dir);
+        // What the caller's shell sets must not change what is tested.
+        let inherited = std::env::vars_os().map(|(name, _)| name);
+        for name in inherited.filter(|name| name.as_encoded_bytes().starts_with(b"MILLPOND_")) {
+            command.env_remove(name);
+        }
+        command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts it and waits until it is ready.
+    ///
+    /// # Panics
+    /// It ends instead.
+    pub fn start(&self) -> Server {
+        let mut child = self.command().spawn().expect("the server can be run");
+        let mut stderr = child.stderr.take().expect("stderr is a pipe");
+        let log = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _: std::io::Result<usize> = stderr.read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("stdout can be read");
+        let Some(address) = line.trim_end().strip_prefix(READY).and_then(|address| address.parse().ok())
+        else {
+            let status = child.wait().expect("it can be waited for");
+            let log = log.join().expect("stderr can be read");
+            panic!("the server said {line:?} and not that it is ready, {status}: {log}");
+        };
+        Server { child, address, stdout, log: Some(log) }
+    }
+
+    /// Runs it to its end, which is expected to come by itself.
+    pub fn run(&self) -> Output {
+        self.command().output().expect("the server can be run")
+    }
+}
+
+/// A running server. Dropped, it is killed.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    address: SocketAddr,
+    stdout: BufReader<ChildStdout>,
+    log: Option<JoinHandle<String>>,
+}
+
+/// How a server ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit code, or the signal.
+    pub status: ExitStatus,
+    /// What it wrote to stderr.
+    pub log: String,
+}
+
+impl Server {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A client of its own connection.
+    pub fn client(&self) -> Client {
+        Client::new(self.address)
+    }
+
+    /// SIGKILL, and waits for the end.
+    pub fn kill(mut self) -> Ended {
+        self.child.kill().expect("it can be killed");
+        let ended = self.wait();
+        assert_eq!(ended.status.signal(), Some(9), "it ended before it was killed: {}", ended.log);
+        ended
+    }
+
+    /// SIGTERM, and waits for the end, which has to be exit code 0.
+    pub fn stop(mut self) -> Ended {
+        self.signal_stop();
+        let ended = self.wait();
+        assert_eq!(ended.status.code(), Some(0), "{}", ended.log);
+        ended
+    }
+
+    /// SIGTERM.
+    pub fn signal_stop(&self) {
+        let id = Pid::from_child(&self.child);
+        kill_process(id, Signal::TERM).expect("it can be signalled");
+    }
+
+    /// Waits for the end of the process and of all that holds its pipes.
+    pub fn wait(&mut self) -> Ended {
+        let status = self.child.wait().expect("it can be waited for");
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).expect("stdout can be read");
+        assert_eq!(rest, "", "stdout holds the ready line and nothing else");
+        let log = self.log.take().expect("it is waited for once").join().expect("stderr can be read");
+        Ended { status, log }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended, and then there is nothing to kill.
+        let _: std::io::Result<()> = self.child.kill();
+        let _: std::io::Result<ExitStatus> = self.child.wait();
+    }
+}
