@@ -205,42 +205,38 @@ impl Slot {
 
     /// Runs the slot on this thread if it is idle; if another thread runs it, that one goes on.
     pub(crate) fn run_here(self: &Arc<Self>) {
-        if self.begin(IDLE) {
+        if self.claim(RUNNING) {
             self.run_turns();
         }
     }
 
     /// Leaves the slot to the threads that apply: it may have to be opened, which takes a while.
     pub(crate) fn queue(self: &Arc<Self>) {
-        let idle = self.turn.compare_exchange(IDLE, QUEUED, Ordering::SeqCst, Ordering::SeqCst);
-        match idle {
-            Ok(_) => {
-                if let Some(shared) = self.shared.upgrade() {
-                    let _ = shared.run.send(Arc::clone(self));
-                }
-            }
-            Err(_) => self.ask_again(),
+        if self.claim(QUEUED)
+            && let Some(shared) = self.shared.upgrade()
+        {
+            // The threads live as long as the engine: the channel cannot be closed.
+            let _ = shared.run.send(Arc::clone(self));
         }
     }
 
     /// Runs the slot on a thread that took it from the run queue.
     pub(crate) fn run_queued(self: &Arc<Self>) {
-        if self.begin(QUEUED) {
-            self.run_turns();
-        }
+        self.turn.store(RUNNING, Ordering::SeqCst);
+        self.run_turns();
     }
 
-    fn begin(&self, from: u8) -> bool {
-        let begun = self.turn.compare_exchange(from, RUNNING, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        if !begun {
-            self.ask_again();
-        }
-        begun
-    }
-
-    fn ask_again(&self) {
-        // Queued or asked already: whoever runs it sees what was brought.
-        let _ = self.turn.compare_exchange(RUNNING, RUN_AGAIN, Ordering::SeqCst, Ordering::SeqCst);
+    /// Takes an idle slot over into `to`, or makes sure that whoever has it, or will have it, looks at it once more.
+    ///
+    /// Invariant: what was brought before this call is seen by a turn that begins after it. One atomic step decides: in two,
+    /// the thread that runs the slot could end between them, and nobody would look.
+    fn claim(&self, to: u8) -> bool {
+        let step = |turn| match turn {
+            IDLE => Some(to),
+            RUNNING => Some(RUN_AGAIN),
+            _ => None,
+        };
+        self.turn.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step) == Ok(IDLE)
     }
 
     fn run_turns(self: &Arc<Self>) {
