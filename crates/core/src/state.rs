@@ -147,6 +147,11 @@ impl Core {
         core
     }
 
+    /// Gives no generation that the opening `before` could have given. Called before the first command.
+    pub fn begin_after(&mut self, before: Incarnation) {
+        self.environment.incarnation = self.environment.incarnation.max(before.next());
+    }
+
     fn admit_queue(&mut self, queue: QueueState) {
         let number = queue.number();
         if !queue.row.deleted {

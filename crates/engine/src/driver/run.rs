@@ -1,5 +1,6 @@
 //! One turn of a slot: take what was brought, let the environment work, do what it asks for.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -43,9 +44,10 @@ impl Slot {
             for command in inbox.notices {
                 open.environment.notify(command);
             }
-            for ticket in inbox.abandoned {
+            for &ticket in &inbox.abandoned {
                 open.environment.abandon(ticket);
             }
+            self.let_go(&mut state.callers, &inbox.abandoned);
             failure = self.take_events(state, inbox.events, &mut actions);
         } else {
             self.keep_for_later(state, commands, inbox.notices);
@@ -58,6 +60,18 @@ impl Slot {
         }
         self.step(shared, state, &mut actions);
         self.finish(shared, state, inbox.close_if_idle);
+    }
+
+    /// Forgets callers that left: a lease call that leaves its queue gets no answer that would end its account here. A
+    /// send gets one, and holds memory until then.
+    fn let_go(&self, callers: &mut HashMap<Ticket, Caller>, left: &[Ticket]) {
+        for ticket in left {
+            if callers.get(ticket).is_some_and(|caller| caller.bytes == 0) {
+                callers.remove(ticket);
+                let mut inbox = lock(&self.inbox);
+                inbox.commands = inbox.commands.saturating_sub(1);
+            }
+        }
     }
 
     fn take_inbox(&self) -> Brought {

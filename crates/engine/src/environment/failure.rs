@@ -2,6 +2,7 @@
 //! driver opens the store again and goes on with what is left over.
 
 use millpond_core::command::LeaseRef;
+use millpond_core::id::Incarnation;
 use millpond_core::outcome::Grant;
 use millpond_core::{Command, Outcome};
 
@@ -17,6 +18,9 @@ pub struct Leftovers {
     pub later: Vec<Ticket>,
     /// Grants of the first commit that nobody got; to be taken back if it happened.
     pub grants: Vec<LeaseRef>,
+    /// The opening that ends. None of its generations may be given again, not even those that were never committed:
+    /// a grant that is yet to be taken back must not name another one.
+    incarnation: Incarnation,
     pub(crate) mails: Vec<Mail>,
 }
 
@@ -36,7 +40,8 @@ impl Environment {
     /// Ends this environment's memory.
     #[must_use]
     pub fn fail(self) -> Leftovers {
-        let mut left = Leftovers::default();
+        let incarnation = self.core.environment().incarnation;
+        let mut left = Leftovers { incarnation, ..Leftovers::default() };
         for (index, commit) in self.commits.into_iter().enumerate() {
             for held in commit.answers {
                 if index == 0 {
@@ -67,6 +72,7 @@ impl Environment {
 
     /// Goes on with what a predecessor left over. The grants are taken back first.
     pub fn resume(&mut self, left: Leftovers) {
+        self.core.begin_after(left.incarnation);
         if !left.grants.is_empty() {
             self.notify(Command::Undo(left.grants));
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_core::spec::QueueSpec;
+use millpond_engine::EngineSettings;
 use millpond_store::MemoryDisk;
 
 use crate::support::{ENVIRONMENT, World, lease};
@@ -41,6 +42,28 @@ async fn a_caller_that_leaves_spends_nothing() {
     }
     world.send("mail", "hello").await;
     assert_eq!(world.lease("mail", 0).await[0].0.delivery_count, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_leaves_takes_no_room_and_holds_no_end_up() {
+    let settings = EngineSettings { mailbox_commands: 4, ..EngineSettings::default() };
+    let world = World::with_settings(settings, Arc::new(MemoryDisk::new())).await;
+    world.create("mail", QueueSpec::default()).await;
+    for _ in 0..10 {
+        let engine = world.engine.clone();
+        let waiting = tokio::spawn(async move {
+            engine.submit(ENVIRONMENT, lease("mail", Duration::from_secs(20))).await.map(drop)
+        });
+        while world.view("mail").await.waiting == 0 {
+            tokio::task::yield_now().await;
+        }
+        waiting.abort();
+        assert!(waiting.await.is_err());
+        while world.view("mail").await.waiting > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    world.engine.shut_down().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

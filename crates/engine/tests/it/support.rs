@@ -35,8 +35,12 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn over(factory: Arc<dyn StoreFactory>) -> Self {
+        Self::with_settings(EngineSettings::default(), factory).await
+    }
+
+    pub(crate) async fn with_settings(settings: EngineSettings, factory: Arc<dyn StoreFactory>) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let engine = Engine::start_with_clock(EngineSettings::default(), factory, clock.clone());
+        let engine = Engine::start_with_clock(settings, factory, clock.clone());
         engine.create_environment(ENVIRONMENT).await.expect("environment");
         Self { engine, clock }
     }

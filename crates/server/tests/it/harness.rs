@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tower::ServiceExt as _;
 
 /// How long [`Server::until`] looks.
-const NOTICED_WITHIN: Duration = Duration::from_secs(5);
+const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where the queues of short paths are.
 pub(crate) const HOME: &str = DEFAULT_ENVIRONMENT;

@@ -51,7 +51,9 @@ impl Auditor {
     fn granted_by_some_queue(&mut self, lease: &Lease, grants: &[Granted]) {
         for grant in grants {
             let Some(token) = self.by_id.get(&grant.message).copied() else { continue };
-            let Some(queue) = self.messages.get(&token).map(|message| message.queue) else { continue };
+            let known = self.messages.get(&token).map(|message| message.queue);
+            let Some(queue) = self.names.get(&lease.queue).copied().or(known) else { continue };
+            self.unseen.insert((grant.message, grant.generation));
             let until = (grant.lease_until, grant.lease_until);
             let granted_at = minus(grant.lease_until, self.visibility(lease, queue));
             let made = Grant { queue, granted_at, until, ended: Ended::PerhapsUndone, void: false };
@@ -118,7 +120,9 @@ impl Auditor {
             "{id} was granted at {granted_at:?}, before its delay was over"
         );
         self.check_holds(grant, granted_at)?;
-        if !late {
+        if late {
+            self.count_late(token, grant, number);
+        } else {
             self.check_counts(grant, number)?;
         }
         let Some(message) = self.messages.get(&token) else { return Ok(()) };
@@ -133,6 +137,17 @@ impl Auditor {
             message.grants.insert(grant.generation, made);
         }
         Ok(())
+    }
+
+    /// A message that was met in a new queue had been granted there before.
+    fn count_late(&mut self, token: u64, grant: &Granted, number: QueueNumber) {
+        if let Some(message) = self.messages.get_mut(&token)
+            && message.queue == number
+            && message.base.deliveries == 0
+            && grant.generation <= message.base.generation
+        {
+            message.base.generation = LeaseGeneration(grant.generation.0 - 1);
+        }
     }
 
     /// Generations rise with time, whatever happened between.

@@ -81,7 +81,7 @@ impl<'a> Stored<'a> {
             let waits = matches!(row.state, DeliveryState::Ready | DeliveryState::Delayed);
             queues
                 .get(&row.queue)
-                .is_some_and(|queue| !queue.deleted && !(waits && row.entered <= queue.purged_through))
+                .is_some_and(|queue| !(queue.deleted || waits && row.entered <= queue.purged_through))
         });
         let rows = live.filter_map(|row| Some((*tokens.get(&row.sequence)?, row))).collect();
         Self { rows }

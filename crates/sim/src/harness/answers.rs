@@ -26,6 +26,11 @@ impl World {
             index: self.index,
             stamp: self.environment.stamp(),
         };
+        if let Outcome::Leased(grants) = &answer.outcome {
+            for grant in grants {
+                self.auditor.unseen.remove(&(grant.message, grant.generation));
+            }
+        }
         predict(&mut self.auditor, &answered)?;
         if let Outcome::Leased(grants) = &answer.outcome
             && !grants.is_empty()
@@ -39,9 +44,6 @@ impl World {
     /// Grants reach their consumer, or go back.
     fn hand_over(&mut self, submitted: &Submitted, grants: &[Grant]) {
         let Command::Lease(lease) = &submitted.command else { return };
-        for grant in grants {
-            self.auditor.unseen.remove(&(grant.message, grant.generation));
-        }
         let leases: Vec<LeaseRef> = grants.iter().map(Grant::lease).collect();
         let gone = self.abandoned.contains(&submitted.ticket);
         if gone || (self.faults_on && self.streams.faults.chance(40)) {

@@ -114,6 +114,7 @@ impl World {
         self.tickets.clear();
         self.abandoned.clear();
         self.workload.retired.append(&mut self.workload.hands);
+        self.trusts_clock = true;
         self.clock.set_right();
         self.clock.pass_all_history(self.openings, self.highest_stamp);
         let (lineage, _) = self.reopen()?;

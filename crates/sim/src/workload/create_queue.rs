@@ -15,7 +15,7 @@ use crate::settings::draw_spec;
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     let name = scene.random.pick(&scene.workload.names).cloned().unwrap_or_default();
     let known: Vec<_> = scene.auditor.names.keys().cloned().collect();
-    let names = if scene.random.chance(150) { &scene.workload.names } else { &known };
+    let names = if scene.random.chance(300) { &scene.workload.names } else { &known };
     let mut spec = draw_spec(scene.random, names);
     if scene.random.chance(60) {
         spec.visibility_timeout = Duration::from_millis(999);

@@ -45,7 +45,7 @@ pub(super) fn draw(scene: &mut Scene<'_>) -> Send {
     let random = &mut *scene.random;
     let idempotency = random.chance(250).then(|| Idempotency {
         key: format!("key {}", random.below(12)).into(),
-        digest: u128::from(random.below(8) / 7),
+        digest: u128::from(random.below(5) / 4),
     });
     let mut send = Send { queue, messages: Vec::new(), idempotency };
     match random.below(200) {

@@ -6,7 +6,7 @@ use super::Scene;
 use crate::auditor::{Answered, Auditor, Verdict};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
-    let low = !scene.auditor.space_low && scene.random.chance(400);
+    let low = !scene.auditor.space_low && scene.random.chance(250);
     Command::SetSpace { low }
 }
 

@@ -1,0 +1,5 @@
+//! Tests of the binary itself.
+
+mod process;
+mod serving;
+mod starting;

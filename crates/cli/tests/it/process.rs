@@ -1,0 +1,122 @@
+//! Runs the binary: a server that is up, or a run that ends by itself.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A server that does not answer for so long has failed.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// `millpond` without settings of the surroundings.
+pub(crate) fn millpond() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("MILLPOND_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// A run that ends by itself.
+pub(crate) fn run(command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).output().expect("the binary runs")
+}
+
+/// A server that is up; killed when it is dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: String,
+}
+
+impl Server {
+    pub(crate) fn start(directory: &Path) -> Self {
+        Self::start_by(millpond().args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory))
+    }
+
+    pub(crate) fn start_by(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        let Some(address) = line.trim_end().strip_prefix("listening on http://") else {
+            panic!("{line:?}: {}", rest(child.stderr.take()));
+        };
+        Self { address: address.to_owned(), child }
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(ANSWER_MAX)).expect("it is set");
+        stream
+    }
+
+    /// Writes a POST of JSON.
+    pub(crate) fn begin_post(&self, path: &str, body: &Value) -> TcpStream {
+        let body = body.to_string();
+        let mut stream = self.connect();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).expect("written");
+        stream
+    }
+
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        let mut stream = self.connect();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", self.address);
+        stream.write_all(request.as_bytes()).expect("written");
+        answer(stream)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        answer(self.begin_post(path, body))
+    }
+
+    pub(crate) fn signal(&self, signal: i32) {
+        let id = i32::try_from(self.child.id()).expect("a process id");
+        // Safety: the process is ours, has not been waited for, and so has its id still.
+        #[allow(unsafe_code)]
+        let sent = unsafe { libc::kill(id, signal) };
+        assert_eq!(sent, 0, "it can be signalled");
+    }
+
+    /// How it ended, and what it wrote to stderr.
+    pub(crate) fn ended(mut self) -> (ExitStatus, String) {
+        let status = self.child.wait().expect("it ends");
+        (status, rest(self.child.stderr.take()))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended; there is nothing to do about it then.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn rest(stderr: Option<ChildStderr>) -> String {
+    let mut text = String::new();
+    stderr.expect("it is piped").read_to_string(&mut text).expect("utf-8");
+    text
+}
+
+/// Reads an answer to its end: status and JSON.
+pub(crate) fn answer(mut stream: TcpStream) -> (u16, Value) {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).expect("a status").parse().expect("a number");
+    (status, serde_json::from_str(body).expect("json"))
+}

@@ -1,0 +1,96 @@
+//! A server that runs: what it keeps, and how it stops.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::process::{Server, answer, millpond};
+
+/// Far below the longest wait of a long poll, 20 s.
+const SOON: Duration = Duration::from_secs(10);
+
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+fn send(server: &Server, id: &str) -> Value {
+    let event = json!({ "id": id, "source": "/s", "type": "t" });
+    let (status, sent) = server.post("/v1/queues/q:send", &json!({ "events": [event] }));
+    assert_eq!(status, 200, "{sent}");
+    sent["message_ids"][0].clone()
+}
+
+#[test]
+fn what_was_answered_is_there_after_a_kill() {
+    let directory = directory();
+    let server = Server::start(directory.path());
+    assert_eq!(server.post("/v1/queues?queue_id=q", &json!({})).0, 200);
+    let sent = send(&server, "1");
+    server.signal(libc::SIGKILL);
+    assert!(!server.ended().0.success());
+
+    let server = Server::start(directory.path());
+    let (_, leased) = server.post("/v1/queues/q:lease", &json!({}));
+    assert_eq!(leased["messages"][0]["message_id"], sent);
+}
+
+#[test]
+fn both_signals_stop_it_and_end_long_polls() {
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        let directory = directory();
+        let server = Server::start(directory.path());
+        assert_eq!(server.post("/v1/queues?queue_id=q", &json!({})).0, 200);
+        send(&server, "1");
+        // One message is there and two are wanted: somebody waits as soon as it counts as being handed out.
+        let call = json!({ "max_messages": 2, "min_messages": 2, "wait": "20s" });
+        let waiting = server.begin_post("/v1/queues/q:lease", &call);
+        let reason = || server.get("/v1/queues/q:why").1["why"]["reason"].clone();
+        let begun = Instant::now();
+        while reason() != "delivering" {
+            assert!(begun.elapsed() < SOON);
+        }
+        let begun = Instant::now();
+        server.signal(signal);
+        assert_eq!(answer(waiting), (200, json!({ "messages": [] })));
+        let (status, stderr) = server.ended();
+        assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
+        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn after_a_stop_leases_and_messages_are_as_they_were() {
+    let directory = directory();
+    let server = Server::start(directory.path());
+    assert_eq!(server.post("/v1/queues?queue_id=q", &json!({})).0, 200);
+    send(&server, "1");
+    send(&server, "2");
+    let (_, held) = server.post("/v1/queues/q:lease", &json!({}));
+    server.signal(libc::SIGTERM);
+    assert!(server.ended().0.success());
+
+    let server = Server::start(directory.path());
+    let (_, queue) = server.get("/v1/queues/q");
+    assert_eq!(
+        (&queue["status"]["ready_count"], &queue["status"]["leased_count"]),
+        (&json!("1"), &json!("1"))
+    );
+    let leases = json!({ "leases": [held["messages"][0]["lease"]] });
+    assert_eq!(server.post("/v1/queues/q:ack", &leases), (200, json!({ "stale_leases": [] })));
+}
+
+#[test]
+fn settings_come_from_the_environment_too() {
+    let directory = directory();
+    let mut command = millpond();
+    command
+        .arg("serve")
+        .env("MILLPOND_LISTEN", "localhost:0")
+        .env("MILLPOND_DATA_DIR", directory.path().join("deep/data"))
+        .env("MILLPOND_DEFAULT_ENVIRONMENT", "orgs/acme/projects/shop/envs/prod");
+    let server = Server::start_by(&mut command);
+    assert!(server.address.starts_with("127.0.0.1:"), "{}", server.address);
+    let (_, made) = server.post("/v1/queues?queue_id=q", &json!({}));
+    assert_eq!(made["name"], "orgs/acme/projects/shop/envs/prod/queues/q");
+    assert!(directory.path().join("deep/data/format").exists());
+}
