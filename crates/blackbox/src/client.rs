@@ -161,6 +161,28 @@ impl Client {
         Ok(deliveries(&answer))
     }
 
+    /// Takes one message under a lease of so many seconds, waiting for it for so many.
+    pub fn lease_one(&mut self, queue: &str, lease_seconds: u64, wait_seconds: u64) -> Option<Delivery> {
+        let options = json!({
+            "visibility_timeout": format!("{lease_seconds}s"),
+            "wait": format!("{wait_seconds}s"),
+        });
+        self.lease_with(queue, &options).expect("a lease call is answered").pop()
+    }
+
+    /// Lets at least so many seconds pass on the server's clock: a delayed message is sent and waited for.
+    pub fn pass(&mut self, seconds: u64) {
+        const CLOCK: &str = "clock";
+        if let Err(error) = self.create_queue(CLOCK, json!({})) {
+            assert_eq!(error.code(), "queue_already_exists", "{error:?}");
+        }
+        let body = json!({"events": [event("tick", "")], "delay": format!("{seconds}s")});
+        let target = format!("/v1/queues/{CLOCK}:send");
+        self.call("POST", &target, &[], Some(&body)).expect("a tick is sent");
+        let tick = self.lease_one(CLOCK, 60, seconds + 10).expect("a tick comes");
+        assert!(self.ack(CLOCK, &[tick.lease]).expect("it is acked").is_empty());
+    }
+
     /// Acks leases; returns those that are stale.
     pub fn ack(&mut self, queue: &str, leases: &[Lease]) -> Called<Vec<Lease>> {
         self.settle(queue, "ack", leases, json!({}))

@@ -4,7 +4,7 @@
 //! the two failed, and never to try again by themselves.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// No answer takes longer, long polls included.
@@ -94,6 +94,26 @@ impl Connection {
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
         Ok(Response { status, headers, body })
+    }
+
+    /// Whether anything of an answer has come, without waiting for it.
+    pub fn has_answer(&self) -> io::Result<bool> {
+        let stream = self.stream.get_ref();
+        stream.set_nonblocking(true)?;
+        let peeked = stream.peek(&mut [0]);
+        stream.set_nonblocking(false)?;
+        match peeked {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Says that nothing more will be asked, which the server takes for a hang-up, and takes what was answered before
+    /// it noticed. `None`: no whole answer came.
+    pub fn hang_up(mut self) -> Option<Response> {
+        self.stream.get_ref().shutdown(Shutdown::Write).ok()?;
+        self.receive().ok()
     }
 
     /// A request and its answer.

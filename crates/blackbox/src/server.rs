@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::binary;
 use crate::client::Client;
+use crate::http::Connection;
 
 const READY: &str = "listening on http://";
 
@@ -148,6 +149,23 @@ impl Server {
         Client::new(self.address)
     }
 
+    /// Waits until the server has read all that a connection sent: then a long poll waits, or is about to.
+    ///
+    /// The kernel tells how much lies unread; each look at it lets the server run.
+    pub fn wait_until_read(&self, connection: &Connection) {
+        let client = connection.local_address().expect("it is connected");
+        let pair = format!(" {} {} ", hex(self.address), hex(client));
+        loop {
+            let table = std::fs::read_to_string("/proc/net/tcp").expect("/proc/net/tcp can be read");
+            let line = table.lines().find(|line| line.contains(&pair)).expect("the connection is there");
+            let queues = line.split_ascii_whitespace().nth(4).expect("the queues");
+            if queues.ends_with(":00000000") {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// SIGKILL, and waits for the end.
     pub fn kill(mut self) -> Ended {
         self.child.kill().expect("it can be killed");
@@ -187,4 +205,10 @@ impl Drop for Server {
         let _: std::io::Result<()> = self.child.kill();
         let _: std::io::Result<ExitStatus> = self.child.wait();
     }
+}
+
+/// An address as the kernel's tables show it.
+fn hex(address: SocketAddr) -> String {
+    let SocketAddr::V4(address) = address else { panic!("an IPv4 address") };
+    format!("{:08X}:{:04X}", u32::from_le_bytes(address.ip().octets()), address.port())
 }

@@ -1,4 +1,10 @@
 //! Promises that only the running binary can keep or break.
 
+mod disk_full;
+mod fencing;
+mod flush;
+mod hang_ups;
 mod nothing_lost;
 mod real_senders;
+mod refusals;
+mod restores;

@@ -1,0 +1,196 @@
+//! Leases granted to nobody (B13): long polls hang up at random while messages arrive. Every delivery that a message has
+//! spent belongs to an answer that a client has in full; whatever was granted to a poll that was gone is undone.
+//!
+//! A client that only stops sending still receives, so it knows for each of its polls whether the whole answer was
+//! written, and its count must be the server's to the last one. One that closes its end does not know; there the count
+//! may be off by answers that were under way, and no message may end as a dead letter.
+
+use std::collections::HashMap;
+
+use millpond_blackbox::client::{Client, Counts, Delivery, deliveries, event};
+use millpond_blackbox::http::{Connection, Request, Response};
+use millpond_blackbox::random::{Random, seed};
+use millpond_blackbox::server::{Launch, Server};
+use serde_json::json;
+
+const QUEUE: &str = "work";
+const POLLS: u64 = 10_000;
+/// Waiting at once.
+const WAITING: usize = 300;
+const MAX_DELIVERIES: u64 = 5;
+/// Of a hundred polls that close, so many may have had an answer under way.
+const UNDER_WAY_MAX_PERCENT: u64 = 2;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum HangUp {
+    /// Stops sending, and takes what comes.
+    StopSending,
+    /// Closes the socket.
+    Close,
+}
+
+#[test]
+fn a_delivery_is_spent_by_a_whole_answer_and_by_nothing_else() {
+    let outcome = run(HangUp::StopSending);
+    assert_eq!(outcome.unexplained, 0, "{outcome:?}");
+}
+
+#[test]
+fn polls_that_close_their_sockets_make_no_dead_letters() {
+    let outcome = run(HangUp::Close);
+    assert!(outcome.unexplained * 100 <= POLLS * UNDER_WAY_MAX_PERCENT, "{outcome:?}");
+}
+
+/// What a run amounted to.
+#[derive(Default, Debug)]
+struct Outcome {
+    sent: u64,
+    /// Messages in answers, each time.
+    answered: u64,
+    hung_up: u64,
+    /// Polls that had an answer although they hung up.
+    answered_late: u64,
+    /// Deliveries that the server counts and no answer explains.
+    unexplained: u64,
+}
+
+fn run(how: HangUp) -> Outcome {
+    let seed = seed();
+    eprintln!("MILLPOND_SEED={seed}");
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let server = Launch::of(directory.path()).start();
+    let mut client = server.client();
+    let spec = json!({"visibility_timeout": "1s", "max_deliveries": MAX_DELIVERIES});
+    client.create_queue(QUEUE, spec).expect("the queue is made");
+    let mut crowd = Crowd {
+        how,
+        server: &server,
+        client,
+        random: Random::new(seed),
+        polls: Vec::new(),
+        seen: HashMap::new(),
+        outcome: Outcome::default(),
+    };
+    for number in 0..POLLS {
+        crowd.step(number);
+    }
+    crowd.drain();
+    eprintln!("{how:?}: {:?}", crowd.outcome);
+    let counts = crowd.client.counts(QUEUE).expect("counts");
+    assert_eq!(counts, Counts::default(), "MILLPOND_SEED={seed}: {:?}", crowd.outcome);
+    assert!(crowd.outcome.hung_up > POLLS / 2 && crowd.outcome.sent > POLLS / 10, "{:?}", crowd.outcome);
+    let outcome = std::mem::take(&mut crowd.outcome);
+    drop(crowd);
+    server.stop();
+    outcome
+}
+
+/// Many clients in one thread.
+struct Crowd<'a> {
+    how: HangUp,
+    server: &'a Server,
+    client: Client,
+    random: Random,
+    polls: Vec<Connection>,
+    /// How often each message was in an answer.
+    seen: HashMap<String, u64>,
+    outcome: Outcome,
+}
+
+impl Crowd<'_> {
+    /// One more poll; perhaps a message; perhaps one or two polls that hang up.
+    fn step(&mut self, number: u64) {
+        self.polls.push(self.poll());
+        if self.random.chance(25) {
+            let id = number.to_string();
+            self.client.send(QUEUE, &[event(&id, &id)], None).expect("it is sent");
+            self.outcome.sent += 1;
+        }
+        while self.polls.len() > WAITING || self.random.chance(35) && !self.polls.is_empty() {
+            let chosen = self.random.below(self.polls.len() as u64);
+            let poll = self.polls.swap_remove(chosen as usize);
+            self.hang_up(poll);
+        }
+        for _ in 0..2.min(self.polls.len()) {
+            let chosen = self.random.below(self.polls.len() as u64) as usize;
+            if self.polls[chosen].has_answer().expect("the server answers") {
+                let mut poll = self.polls.swap_remove(chosen);
+                let response = poll.receive().expect("a whole answer");
+                self.take(&response, true);
+            }
+        }
+    }
+
+    fn poll(&self) -> Connection {
+        let mut poll = Connection::open(self.server.address()).expect("it connects");
+        let headers = [("content-type", "application/json")];
+        let body = br#"{"max_messages": 2, "wait": "20s"}"#;
+        let target = format!("/v1/queues/{QUEUE}:lease");
+        poll.send(&Request { method: "POST", target: &target, headers: &headers, body }).expect("it is sent");
+        poll
+    }
+
+    fn hang_up(&mut self, mut poll: Connection) {
+        self.outcome.hung_up += 1;
+        let response = match self.how {
+            HangUp::StopSending => poll.hang_up(),
+            HangUp::Close => match poll.has_answer().expect("the server answers") {
+                true => Some(poll.receive().expect("a whole answer")),
+                false => None,
+            },
+        };
+        if let Some(response) = response {
+            self.outcome.answered_late += 1;
+            self.take(&response, false);
+        }
+    }
+
+    /// Counts what an answer holds. Half of those that hung up give it back, so that it is delivered again.
+    fn take(&mut self, response: &Response, stays: bool) {
+        let body = serde_json::from_slice(&response.body).expect("JSON");
+        assert_eq!(response.status, 200, "{body}");
+        let (mut acked, mut nacked) = (Vec::new(), Vec::new());
+        for delivery in deliveries(&body) {
+            let seen = self.count(&delivery);
+            let give_back = !stays && seen < MAX_DELIVERIES && self.random.chance(50);
+            if give_back { &mut nacked } else { &mut acked }.push(delivery.lease);
+        }
+        // A stale one comes back, and is counted then.
+        if !acked.is_empty() {
+            self.client.ack(QUEUE, &acked).expect("an answer");
+        }
+        if !nacked.is_empty() {
+            self.client.nack(QUEUE, &nacked).expect("an answer");
+        }
+    }
+
+    /// Holds the server's count of deliveries against our own; returns the server's.
+    fn count(&mut self, delivery: &Delivery) -> u64 {
+        self.outcome.answered += 1;
+        let seen = self.seen.entry(delivery.lease.message_id.clone()).or_default();
+        *seen += 1;
+        assert!(delivery.delivery_count >= *seen, "{delivery:?} was in {seen} answers");
+        self.outcome.unexplained += delivery.delivery_count - *seen;
+        *seen = delivery.delivery_count;
+        delivery.delivery_count
+    }
+
+    /// All that are left hang up; what is left in the queue is taken.
+    fn drain(&mut self) {
+        for poll in std::mem::take(&mut self.polls) {
+            self.hang_up(poll);
+        }
+        loop {
+            let left = self.client.lease(QUEUE, 100, 2).expect("an answer");
+            if left.is_empty() {
+                break;
+            }
+            for delivery in &left {
+                self.count(delivery);
+            }
+            let leases: Vec<_> = left.into_iter().map(|delivery| delivery.lease).collect();
+            assert!(self.client.ack(QUEUE, &leases).expect("an answer").is_empty());
+        }
+        assert_eq!(self.seen.len() as u64, self.outcome.sent, "each message was in an answer");
+    }
+}

@@ -1,0 +1,34 @@
+//! `millpond` without a single flush: the same command, the same server, on a store with `synchronous=OFF`.
+//!
+//! It exists to be caught: the test of the real binary that looks for a flush before each answer has to fail on it. An
+//! example, so that no feature or flag of the product can turn flushing off.
+
+#[path = "../src/arguments.rs"]
+mod arguments;
+#[path = "../src/serve.rs"]
+mod serve;
+
+use clap::Parser as _;
+
+use arguments::{Arguments, Command};
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Serve(arguments) => serve::run(arguments),
+    }
+}
+
+mod wiring {
+    //! In the place of the product's wiring.
+
+    use std::sync::Arc;
+
+    use millpond_server::Settings;
+    use millpond_store::{StoreError, StoreFactory};
+    use millpond_store_sqlite::{SqliteFactory, SqliteSettings, Synchronous};
+
+    pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn StoreFactory>, StoreError> {
+        let sqlite = SqliteSettings { synchronous: Synchronous::Off, ..SqliteSettings::default() };
+        Ok(Arc::new(SqliteFactory::open(&settings.data_dir, sqlite)?))
+    }
+}
