@@ -7,7 +7,7 @@ use millpond_core::spec::QueueSpec;
 use millpond_engine::EngineSettings;
 use millpond_store::MemoryDisk;
 
-use crate::support::{ENVIRONMENT, World, lease, send};
+use crate::support::{ENVIRONMENT, World, lease, leased, send};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_whose_answer_was_not_delivered_goes_back_uncounted() {
@@ -101,4 +101,24 @@ async fn no_command_is_forgotten_between_two_turns() {
     for caller in callers {
         caller.await.expect("task");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_into_an_answer_stays_in_the_queue_uncounted() {
+    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    world.create("mail", QueueSpec::default()).await;
+    for _ in 0..5 {
+        world.send("mail", &"x".repeat(1_000)).await;
+    }
+    let mut answer = world.run(lease("mail", Duration::ZERO)).await;
+    answer.keep_bytes(2_500);
+    answer.receipt.take().expect("grants").delivered();
+    assert_eq!(leased(answer).len(), 2);
+    let rest = world.lease("mail", 20).await;
+    assert_eq!(rest.iter().map(|(grant, _)| grant.delivery_count).collect::<Vec<_>>(), [1, 1, 1]);
+    let mut answer = world.run(send("mail", &"x".repeat(5_000))).await;
+    answer.keep_bytes(1);
+    let mut answer = world.run(lease("mail", Duration::ZERO)).await;
+    answer.keep_bytes(1);
+    assert_eq!(leased(answer).len(), 1, "one message at least, however large");
 }
