@@ -110,6 +110,9 @@ impl Auditor {
                 && !self.messages.contains_key(token)
             {
                 self.admit(message, row.message_id(), row.queue, index)?;
+                if let Some(message) = self.messages.get_mut(token) {
+                    message.moved = row.dead_letter.is_some();
+                }
             }
         }
         let Some(idempotency) = &send.idempotency else { return Ok(()) };
