@@ -4,6 +4,7 @@
 //! and written down again; both texts must be the same. Messages are named by their senders, leases by message and
 //! count (`a#2` is the second lease of message `a`), waiting calls by `as=`. Times are seconds since the beginning.
 
+mod answers;
 mod store;
 mod words;
 mod world;

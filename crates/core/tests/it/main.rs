@@ -10,6 +10,7 @@ mod leases;
 mod pause_and_why;
 mod purge_and_delete;
 mod retention;
-mod settle_and_send;
+mod settle_held_leases;
+mod settle_lost_leases;
 mod waiters;
 mod windows;
