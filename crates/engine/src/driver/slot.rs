@@ -41,6 +41,12 @@ pub(crate) enum Event {
     Space(bool),
 }
 
+/// Why an environment's memory ends.
+pub(crate) enum Failure {
+    Commit(CommitFailure),
+    Read(StoreError),
+}
+
 /// What was brought since the last turn.
 #[derive(Default)]
 pub(crate) struct Brought {
