@@ -26,7 +26,7 @@ use millpond_store::{Lineage, Opened};
 use crate::contents::Contents;
 pub use answers::EnvironmentAnswer;
 use answers::{Held, Wanted};
-pub use failure::Leftovers;
+pub use failure::{Doubt, Leftovers};
 use reads::{ContentRead, OpenRead};
 
 /// Bounds of an environment's engine; `Default` is what the documents state.
