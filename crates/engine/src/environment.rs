@@ -289,6 +289,10 @@ impl Environment {
     }
 
     fn read_rows(&mut self, mut keys: Vec<RowKey>, mut mails: Vec<Mail>, actions: &mut Vec<Action>) {
+        // Who comes again reads everything anew: memory may have let go of one row while it waited for another.
+        for mail in mails.iter().filter(|mail| mail.rounds > 0) {
+            keys.extend(self.core.needed(&mail.command));
+        }
         keys.sort_unstable();
         keys.dedup();
         for mail in &mut mails {
