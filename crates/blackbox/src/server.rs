@@ -201,9 +201,15 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let before = self.child.try_wait();
         // It may have ended, and then there is nothing to kill.
         let _: std::io::Result<()> = self.child.kill();
         let _: std::io::Result<ExitStatus> = self.child.wait();
+        if std::thread::panicking()
+            && let Some(Ok(log)) = self.log.take().map(JoinHandle::join)
+        {
+            eprintln!("the server's end before it was killed: {before:?}, its log: {log}");
+        }
     }
 }
 
