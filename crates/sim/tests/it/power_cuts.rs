@@ -16,7 +16,7 @@ const COMMANDS_LEAST: u64 = 500;
 const LEAST: u64 = 50;
 const SEEDS_FOR_COVERAGE: u64 = 200;
 /// Seeds of a build that flushes nothing; each has to go wrong.
-const SEEDS_UNFLUSHED: u64 = 6;
+const SEEDS_UNFLUSHED: u64 = 20;
 
 fn commands(coverage: &Coverage) -> u64 {
     let kinds = millpond_sim::workload::Kind::ALL.iter();
