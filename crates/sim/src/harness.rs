@@ -13,13 +13,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Stamp};
 use millpond_engine::clock::StampClock;
+<<<<<<< HEAD
 use millpond_engine::environment::{Environment, EnvironmentSettings, Ticket};
 use millpond_store::MemoryDisk;
+=======
+use millpond_engine::environment::{Action, Environment, EnvironmentSettings, Ticket};
+>>>>>>> cuts
 
 use crate::auditor::{Auditor, Breach, Submitted, Verdict};
 use crate::clock::SimClock;
 use crate::coverage::Coverage;
+<<<<<<< HEAD
 use crate::faults::{Fault, NextFault};
+=======
+use crate::disk::Disk;
+use crate::faults::{Fault, NextFault, draw_commit_fault};
+>>>>>>> cuts
 use crate::invariants;
 use crate::io::Io;
 use crate::random::Streams;
@@ -27,18 +36,13 @@ use crate::settings::draw_settings;
 use crate::trace::Trace;
 use crate::workload::{Kind, Scene, Workload};
 
-/// The name of the one environment.
-const ENVIRONMENT: &str = "world";
-/// Commands of the chaos phase.
-const COMMANDS: u64 = 1_200;
 /// Invariants are checked after so many steps.
 const CHECK_EVERY: u64 = 24;
 /// Commands between two moments of rest.
 const REST_EVERY: u64 = 150;
 
-/// Data put aside, and what was known then.
+/// What was known when the data was copied.
 struct Backup {
-    disk: MemoryDisk,
     auditor: Auditor,
     unanswered: Vec<Submitted>,
     stamp: Timestamp,
@@ -60,7 +64,9 @@ pub(crate) struct World {
     stamps: StampClock,
     highest_stamp: Timestamp,
     settings: EnvironmentSettings,
-    disk: MemoryDisk,
+    disk: Box<dyn Disk>,
+    /// Commands of the chaos phase.
+    commands: u64,
     next_fault: NextFault,
     pending_fault: Option<Fault>,
     io: Io,
@@ -84,34 +90,52 @@ pub(crate) struct World {
     pub(crate) trace: Trace,
 }
 
+<<<<<<< HEAD
 fn make_plan(streams: &mut Streams) -> Vec<(u64, Planned)> {
+=======
+/// Leases that a commit leaves in somebody's hands.
+fn granted(changes: &ChangeSet) -> impl Iterator<Item = (MessageId, LeaseGeneration)> + '_ {
+    changes.deliveries.iter().filter_map(|change| match change {
+        DeliveryChange::Insert(row) | DeliveryChange::Update(row) => {
+            (row.state == DeliveryState::Leased).then(|| (row.message_id(), row.lease_generation))
+        }
+        DeliveryChange::Remove(_) => None,
+    })
+}
+
+fn make_plan(streams: &mut Streams, commands: u64) -> Vec<(u64, Planned)> {
+>>>>>>> cuts
     let random = &mut streams.faults;
     let mut plan: Vec<_> = (0..random.between(3, 5)).map(|_| Planned::Crash).collect();
     plan.extend((0..random.between(2, 4)).map(|_| Planned::Takeover));
     plan.extend((0..random.between(2, 4)).map(|_| Planned::Restore));
-    let mut plan: Vec<_> = plan.into_iter().map(|what| (random.between(60, COMMANDS), what)).collect();
-    plan.extend((0..4).map(|part| (random.between(40 + part * 250, 280 + part * 250), Planned::Backup)));
+    let mut plan: Vec<_> = plan.into_iter().map(|what| (random.between(60, commands), what)).collect();
+    let part = commands * 5 / 24;
+    plan.extend((0..4).map(|number| {
+        let begin = 40 + number * part;
+        (random.between(begin, begin + part - 10), Planned::Backup)
+    }));
     plan.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     plan
 }
 
 impl World {
-    /// The world of a seed.
-    pub(crate) fn new(seed: u64, trace: Trace) -> Option<Self> {
+    /// The world of a seed: so many commands over this disk.
+    pub(crate) fn new(seed: u64, trace: Trace, disk: Box<dyn Disk>, commands: u64) -> Result<Self, Breach> {
         let mut streams = Streams::new(seed);
         let settings = draw_settings(&mut streams.settings);
         let clock = SimClock::default();
-        let disk = MemoryDisk::new();
         let next_fault = NextFault::default();
-        let plan = make_plan(&mut streams);
-        let opened = failure::open(&disk, &next_fault, &clock, settings)?;
-        Some(Self {
+        let plan = make_plan(&mut streams, commands);
+        let opened = failure::open(&*disk, &next_fault, &clock, settings)?;
+        Ok(Self {
             streams,
             stamps: opened.stamps,
             highest_stamp: Timestamp::ZERO,
             clock,
             settings,
             disk,
+            commands,
             next_fault,
             pending_fault: None,
             io: opened.io,
@@ -142,14 +166,14 @@ impl World {
             self.rest()?;
         }
         let mut next_rest = REST_EVERY;
-        while self.submitted < COMMANDS {
+        while self.submitted < self.commands {
             self.step(true)?;
             if self.submitted >= next_rest {
                 next_rest += REST_EVERY;
                 self.rest()?;
             }
         }
-        self.faults_on = false;
+        self.heal()?;
         self.rest()?;
         self.drain()
     }
@@ -164,10 +188,16 @@ impl World {
                 self.submit_kind(kind);
             }
             self.break_something()?;
+            if self.disk.has_failed() {
+                return self.crash();
+            }
         }
         for _ in 0..self.streams.latency.below(6) {
             if let Some(event) = self.io.advance(&mut self.streams.latency) {
                 self.handle(event)?;
+            }
+            if self.disk.has_failed() {
+                return self.crash();
             }
         }
         if self.streams.latency.chance(800) {
@@ -194,7 +224,7 @@ impl World {
 
     /// The invariants of memory, against all that is stored.
     fn check(&mut self) -> Verdict {
-        invariants::check(&self.environment, &self.disk.dump(ENVIRONMENT), &self.settings)
+        invariants::check(&self.environment, &self.disk.dump()?, &self.settings)
     }
 
     fn submit_kind(&mut self, kind: Kind) {
@@ -228,6 +258,97 @@ impl World {
         ticket
     }
 
+<<<<<<< HEAD
+=======
+    fn carry_out(&mut self, actions: Vec<Action>) -> Verdict {
+        for action in actions {
+            match action {
+                Action::Commit(changes) => {
+                    self.trace.note_commit(&changes);
+                    self.auditor.unseen.extend(granted(&changes));
+                    self.io.commit(changes);
+                }
+                Action::Rows(id, keys) => self.io.ask(id, Question::Rows(keys)),
+                Action::Contents(id, messages) => self.io.ask(id, Question::Contents(messages)),
+                Action::Scan(id, scan) => {
+                    self.trace.note(|| format!("read {id}: {scan:?}"));
+                    self.io.ask(id, Question::Scan(scan));
+                }
+                Action::Answer(ticket, answer) => self.answer(ticket, &answer)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, event: Event) -> Verdict {
+        let mut actions = Vec::new();
+        match event {
+            Event::Committed(commit) => {
+                self.trace.note(|| format!("durable {commit}"));
+                self.trusts_clock = false;
+                let survived = match self.pending_fault {
+                    Some(Fault::CommitUnknownHappened) => true,
+                    Some(Fault::FlushFailed) => !self.disk.flushes_fail(),
+                    _ => false,
+                };
+                if survived && let Some(fault) = self.pending_fault.take() {
+                    self.coverage.fault(fault);
+                }
+                self.environment.committed(commit, &mut actions);
+            }
+            Event::Failed(failure) => return self.commit_failed(&failure),
+            Event::Rows(id, rows) => self.environment.rows_read(id, rows),
+            Event::Contents(id, contents) => self.environment.contents_read(id, contents, &mut actions),
+            Event::Page(id, page) => {
+                self.trace.note(|| format!("page {id}: {} rows of {}", page.deliveries.len(), page.snapshot));
+                self.environment.page_read(id, page);
+            }
+        }
+        self.carry_out(actions)
+    }
+
+    fn break_something(&mut self) -> Verdict {
+        if !self.faults_on {
+            return Ok(());
+        }
+        let random = &mut self.streams.faults;
+        if self.pending_fault.is_none() && random.chance(30) {
+            self.pending_fault = draw_commit_fault(random);
+            self.next_fault.set(self.pending_fault);
+        }
+        if self.pending_fault.is_none() && self.disk.fail_flushes() {
+            self.pending_fault = Some(Fault::FlushFailed);
+        }
+        if !self.trusts_clock && random.chance(14) {
+            self.coverage.fault(match self.clock.disturb(random) {
+                ClockFault::Back => Fault::ClockBack,
+                ClockFault::Forward => Fault::ClockForward,
+                ClockFault::Frozen => Fault::ClockFrozen,
+            });
+        }
+        if random.chance(10) {
+            self.clock.set_right();
+        }
+        if random.chance(20) {
+            let waiting: Vec<Ticket> = self.tickets.keys().copied().collect();
+            if let Some(&ticket) = random.pick(&waiting) {
+                self.coverage.fault(Fault::Abandoned);
+                self.trace.note(|| format!("#{ticket} is abandoned"));
+                self.abandoned.insert(ticket);
+                self.environment.abandon(ticket);
+            }
+        }
+        while let Some(&(at, planned)) = self.plan.last() {
+            if at > self.submitted {
+                break;
+            }
+            self.plan.pop();
+            self.carry_out_plan(planned)?;
+        }
+        Ok(())
+    }
+
+>>>>>>> cuts
     /// Waits until nothing is under way and compares everything.
     fn rest(&mut self) -> Verdict {
         for round in 0.. {
@@ -249,7 +370,7 @@ impl World {
         let left: Vec<Submitted> = std::mem::take(&mut self.tickets).into_values().collect();
         self.abandoned.clear();
         self.index += 1;
-        let dump = self.disk.dump(ENVIRONMENT);
+        let dump = self.disk.dump()?;
         self.auditor.compare(&dump, &left, self.environment.stamp(), self.index)?;
         self.check()?;
         self.compare_counts()

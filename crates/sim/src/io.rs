@@ -9,7 +9,7 @@ use millpond_core::row::MessageContent;
 use millpond_core::{ChangeSet, Page, RowKey, Rows, Scan};
 use millpond_engine::environment::ReadId;
 use millpond_engine::{CommitFailure, commit};
-use millpond_store::{Store, StoreReader};
+use millpond_store::{Store, StoreError, StoreReader};
 
 use crate::random::Random;
 
@@ -52,9 +52,12 @@ pub struct Io {
 
 impl Io {
     /// Over an open store.
-    pub fn new(mut store: Box<dyn Store>) -> Option<Self> {
-        let reader = store.reader().ok()?;
-        Some(Self {
+    ///
+    /// # Errors
+    /// Those of opening a reader.
+    pub fn new(mut store: Box<dyn Store>) -> Result<Self, StoreError> {
+        let reader = store.reader()?;
+        Ok(Self {
             store,
             reader,
             commits: VecDeque::new(),

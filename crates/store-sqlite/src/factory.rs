@@ -92,6 +92,12 @@ impl SqliteFactory {
         Self { place: Arc::new(place) }
     }
 
+    /// What is shared, for checks.
+    #[cfg(feature = "power-cut")]
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
     fn entry(&self, name: &str) -> Result<Entry, StoreError> {
         let known = self.place.catalogue.find(name)?;
         if let Some(entry) = known {

@@ -7,7 +7,7 @@ use millpond_core::{ChangeSet, DeliveryChange};
 use millpond_store::{Lineage, MemoryDisk, Resolution, StoreErrorKind, StoreFactory};
 use millpond_store_conformance::rows::{ENVIRONMENT, Owner, delivery, insert};
 use millpond_store_conformance::{Place, exercise};
-use millpond_store_sqlite::power_cut::Disk;
+use millpond_store_sqlite::power_cut::{Backup, Disk};
 use millpond_store_sqlite::{SqliteFactory, SqliteSettings, Synchronous};
 
 struct SplitMix(u64);
@@ -276,7 +276,7 @@ fn a_full_disk_refuses_sends_and_takes_removals_from_the_reserve() {
     owner.send([delivery(sent + 1)]);
 }
 
-struct OnDisk(Disk);
+struct OnDisk(Disk, Option<Backup>);
 
 impl Place for OnDisk {
     fn factory(&mut self) -> Box<dyn StoreFactory> {
@@ -284,15 +284,15 @@ impl Place for OnDisk {
     }
 
     fn back_up(&mut self) {
-        self.0.back_up();
+        self.1 = Some(self.0.back_up());
     }
 
     fn restore(&mut self) {
-        self.0.restore();
+        self.0.restore(self.1.as_ref().expect("a backup was made"));
     }
 }
 
 #[test]
 fn the_store_keeps_the_contract_over_this_disk_too() {
-    exercise(|| Box::new(OnDisk(new_disk())));
+    exercise(|| Box::new(OnDisk(new_disk(), None)));
 }
