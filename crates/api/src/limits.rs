@@ -38,7 +38,7 @@ pub const EVENTS_PER_CALL_MAX: usize = 100;
 /// Extension attributes of one event.
 pub const EXTENSIONS_MAX: usize = 64;
 /// How long finished messages are kept.
-pub const FINISHED_RETENTION_MAX: Duration = Duration::from_secs(365 * 86_400);
+pub const FINISHED_RETENTION_MAX: Duration = Duration::from_secs(14 * 86_400);
 /// Bytes of an id inside a resource name.
 pub const ID_BYTES_MAX: usize = 63;
 /// Bytes of a label's or an annotation's key.
@@ -49,12 +49,14 @@ pub const LABEL_VALUE_BYTES_MAX: usize = 63;
 pub const LABELS_MAX: usize = 64;
 /// Messages of one queue that may be leased at once, as set by `leased_max`.
 pub const LEASED_MAX: u32 = 1_000_000;
+/// Bytes of contents in one lease answer, if it holds more than one message: what does not fit stays in the queue.
+pub const LEASE_ANSWER_BYTES_MAX: usize = 8 << 20;
 /// Messages in one lease call.
 pub const LEASE_MESSAGES_MAX: u32 = 100;
 /// Leases in one ack, nack or extend call.
 pub const LEASES_PER_CALL_MAX: usize = 100;
 /// Lost leases in a row that a queue may tolerate.
-pub const LOST_IN_A_ROW_MAX: u32 = 1_000;
+pub const LOST_IN_A_ROW_MAX: u32 = 100;
 /// Deliveries of one message.
 pub const MAX_DELIVERIES_MAX: u32 = 100;
 /// Bytes of a message id.

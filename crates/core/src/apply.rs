@@ -74,14 +74,25 @@ impl Core {
         }
     }
 
+    /// Rows that the command is known to need, whether memory has them or not. Who had to read for a command before
+    /// reads all of them: memory lets go of some while it waits for others.
+    #[must_use]
+    pub fn needed(&self, command: &Command) -> Vec<RowKey> {
+        match command {
+            Command::Send(send) => self.dedup_key(send).map(RowKey::Dedup).into_iter().collect(),
+            Command::Settle(settle) => {
+                let keys = settle.sends.iter().filter_map(|send| self.dedup_key(send)).map(RowKey::Dedup);
+                let leases = settle.settlements.iter().map(|settlement| &settlement.lease);
+                self.rows_of_leases(leases).chain(keys).collect()
+            }
+            Command::Undo(leases) => self.rows_of_leases(leases.iter()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Rows that the command is known to need and memory lacks: what the engine reads ahead for a whole batch.
     #[must_use]
     pub fn missing(&self, command: &Command) -> Vec<RowKey> {
-        match command {
-            Command::Send(send) => self.missing_for_send(send).into_iter().collect(),
-            Command::Settle(settle) => self.missing_for_settle(settle),
-            Command::Undo(leases) => self.missing_leases(leases.iter()),
-            _ => Vec::new(),
-        }
+        self.needed(command).into_iter().filter(|key| self.lacks(key)).collect()
     }
 }

@@ -147,7 +147,7 @@ pub struct LeaseRef {
 /// See [`Command::Settle`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settle {
-    /// What to do with which leases: at most 100. A lease named twice is settled once, the second is stale.
+    /// What to do with which leases: at most 100. A lease named twice is settled once, by what comes first.
     pub settlements: Vec<Settlement>,
     /// What to send in the same commit; each may name another queue.
     pub sends: Vec<Send>,

@@ -20,6 +20,7 @@ pub mod command;
 pub mod id;
 pub mod limits;
 pub mod outcome;
+pub mod planted;
 pub mod row;
 pub mod spec;
 mod stamp;

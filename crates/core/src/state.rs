@@ -19,6 +19,7 @@ use crate::command::WaiterId;
 use crate::id::{CommitSequence, Incarnation, QueueNumber, Sequence};
 use crate::limits::CoreSettings;
 use crate::outcome::Effect;
+use crate::planted;
 use crate::row::{
     CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, MessageContent, QueueRow,
 };
@@ -118,7 +119,8 @@ impl Core {
         environment.next_sequence = environment.next_sequence.max(Sequence(1));
         // What a store marked when it found a restored copy ends at the first opening that commits.
         let floor = environment.incarnation.generation_floor();
-        let restored = open.restored || environment.leases_void_below > floor;
+        let restored =
+            (open.restored || environment.leases_void_below > floor) && !planted!(RestoreForgotten);
         if restored {
             environment.leases_void_below = floor;
         }

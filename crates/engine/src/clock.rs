@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use millpond_core::planted;
 use millpond_core::time::Timestamp;
 
 /// How far a wall clock may pull the stamps forward at once.
@@ -64,8 +65,9 @@ impl StampClock {
     /// Begins at max(last committed stamp, wall clock).
     #[must_use]
     pub fn new(committed: Timestamp, reading: Reading) -> Self {
+        let wall = Timestamp::from_millis(reading.wall_millis);
         Self {
-            last: committed.max(Timestamp::from_millis(reading.wall_millis)),
+            last: if planted!(StampBackwards) { wall } else { committed.max(wall) },
             last_monotonic: reading.monotonic,
             rest_micros: 0,
             ahead_since: None,

@@ -1,6 +1,6 @@
 //! Makes a commit durable, and finds out what became of it when the store cannot say.
 
-use millpond_core::ChangeSet;
+use millpond_core::{ChangeSet, planted};
 use millpond_store::{Resolution, Store, StoreError, StoreErrorKind};
 
 /// A commit that did not go through. The environment has to be opened again.
@@ -27,6 +27,7 @@ pub fn commit(store: &mut dyn Store, changes: &ChangeSet) -> Result<(), CommitFa
     match store.resolve(changes.commit) {
         Ok(Resolution::Happened) => Ok(()),
         Ok(Resolution::Lost) => Err(CommitFailure { unknown: false, error }),
+        Err(_) if planted!(UnknownTakenForDone) => Ok(()),
         Err(_) => Err(CommitFailure { unknown: true, error }),
     }
 }

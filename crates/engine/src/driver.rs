@@ -8,6 +8,7 @@ mod pools;
 mod run;
 mod slot;
 mod timer;
+mod turn;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

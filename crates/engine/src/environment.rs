@@ -19,14 +19,14 @@ use millpond_core::row::MessageContent;
 use millpond_core::time::Timestamp;
 use millpond_core::{
     ChangeSet, Command, Core, CoreSettings, DeliveryChange, Effect, OpenState, Outcome, Page, RowKey, Scan,
-    ScanTicket, Stamp,
+    ScanTicket, Stamp, planted,
 };
 use millpond_store::{Lineage, Opened};
 
 use crate::contents::Contents;
 pub use answers::EnvironmentAnswer;
 use answers::{Held, Wanted};
-pub use failure::Leftovers;
+pub use failure::{Doubt, Leftovers};
 use reads::{ContentRead, OpenRead};
 
 /// Bounds of an environment's engine; `Default` is what the documents state.
@@ -289,6 +289,10 @@ impl Environment {
     }
 
     fn read_rows(&mut self, mut keys: Vec<RowKey>, mut mails: Vec<Mail>, actions: &mut Vec<Action>) {
+        // Who comes again reads everything anew: memory may have let go of one row while it waited for another.
+        for mail in mails.iter().filter(|mail| mail.rounds > 0) {
+            keys.extend(self.core.needed(&mail.command));
+        }
         keys.sort_unstable();
         keys.dedup();
         for mail in &mut mails {
@@ -348,6 +352,11 @@ impl Environment {
         }
         let answers = self.attach_contents(answers, actions);
         match changes {
+            Some(changes) if planted!(AnswerBeforeCommit) => {
+                self.commits.push_back(InFlight { commit: changes.commit, answers: Vec::new() });
+                actions.push(Action::Commit(changes));
+                self.release(answers, actions);
+            }
             Some(changes) => {
                 self.commits.push_back(InFlight { commit: changes.commit, answers });
                 actions.push(Action::Commit(changes));
@@ -383,6 +392,7 @@ impl Environment {
     /// Lets memory go of what is durable and visible to every read under way.
     fn settle(&mut self) {
         let oldest_read = self.reads.values().filter_map(|read| read.began_at).min();
+        let oldest_read = oldest_read.filter(|_| !planted!(RefillWithoutOverlay));
         let settled = oldest_read.map_or(self.durable, |began| began.min(self.durable));
         self.core.durable(settled);
     }

@@ -48,6 +48,26 @@ pub struct Answer {
     pub receipt: Option<Receipt>,
 }
 
+impl Answer {
+    /// Keeps as many of the messages granted, from the first on, as fit into `most` bytes of contents, one at least. The
+    /// others go back into the queue, uncounted.
+    pub fn keep_bytes(&mut self, most: usize) {
+        let mut bytes = 0usize;
+        let fits = self.contents.iter().take_while(|content| {
+            bytes = bytes.saturating_add(content.size_bytes());
+            bytes <= most
+        });
+        let keep = fits.count().max(1);
+        if let (Outcome::Leased(grants), Some(receipt)) = (&mut self.outcome, &mut self.receipt)
+            && keep < grants.len()
+        {
+            let rest = grants.split_off(keep);
+            self.contents.truncate(keep);
+            receipt.give_back(rest.iter().map(millpond_core::outcome::Grant::lease).collect());
+        }
+    }
+}
+
 impl Engine {
     /// Starts an engine over the environments of `factory`, on the machine's clocks.
     #[must_use]

@@ -25,8 +25,8 @@ impl Receipt {
         self.leases.clear();
     }
 
-    /// Takes the last grant out: it was not put into the answer, and goes back at once.
-    pub fn give_back(&mut self, leases: Vec<LeaseRef>) {
+    /// These grants were not put into the answer: they go back at once.
+    pub(crate) fn give_back(&mut self, leases: Vec<LeaseRef>) {
         self.leases.retain(|lease| !leases.contains(lease));
         drop(Self { slot: Arc::clone(&self.slot), leases });
     }

@@ -7,10 +7,12 @@
 //! (`auditor/stored.rs`), within the limits of what the lost commands could have done.
 
 mod dedup;
+mod doubt;
 mod lease;
 mod message;
 mod order;
 mod queue;
+mod settle;
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -16,7 +16,7 @@ pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
             cached_rows: random.size(0, 20),
             due_per_batch: random.size(1, 12),
             due_per_busy_batch: random.size(1, 12),
-            dedup_keys: random.between(4, 40),
+            dedup_keys: random.between(3, 25),
             queues: random.size(5, 8),
             waiters: random.size(3, 10),
         },

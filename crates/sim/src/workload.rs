@@ -96,8 +96,8 @@ impl Kind {
     fn weight(self) -> u64 {
         match self {
             Self::CancelWait => 10,
-            Self::CreateQueue => 42,
-            Self::DeleteQueue => 20,
+            Self::CreateQueue => 48,
+            Self::DeleteQueue => 24,
             Self::GetQueue => 40,
             Self::Lease => 330,
             Self::PauseQueue => 12,

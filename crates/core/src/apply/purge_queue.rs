@@ -4,6 +4,7 @@
 use crate::apply::Stop;
 use crate::id::Sequence;
 use crate::outcome::{Outcome, Rejection};
+use crate::planted;
 use crate::stamp::Stamp;
 use crate::state::Core;
 
@@ -22,7 +23,10 @@ impl Core {
         queue.row.sweep_owed = true;
         queue.row.revision += 1;
         queue.row.updated_at = stamp.now;
-        let mut sequences: Vec<_> = queue.ready.reset_to_nothing().map(|key| key.sequence).collect();
+        let mut sequences: Vec<_> = Vec::new();
+        if !planted!(PurgeMissesWindow) {
+            sequences.extend(queue.ready.reset_to_nothing().map(|key| key.sequence));
+        }
         sequences.extend(queue.delayed.reset_to_nothing().map(|key| key.sequence));
         self.rows.release_gone(&sequences);
         self.touch_queue(number);

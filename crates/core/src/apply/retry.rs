@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::id::{QueueNumber, Sequence};
 use crate::limits;
+use crate::planted;
 use crate::row::{DeadLetter, DeadReason, DeliveryRow, DeliveryState};
 use crate::spec::{AtLimit, Backoff, Counted, Gone, Order, QueueSpec};
 use crate::stamp::{Stamp, mix};
@@ -85,6 +86,10 @@ impl Core {
             AtLimit::DeadLetterSet => Gone::DeadLetterSet,
             AtLimit::MoveTo { queue, otherwise } => {
                 if let Some(&target) = self.names.get(queue) {
+                    #[cfg(feature = "planted-faults")]
+                    if planted!(MoveInTwoCommits) {
+                        return self.move_later(row, target);
+                    }
                     self.move_row(row, target, stamp.now);
                     return;
                 }
@@ -102,7 +107,7 @@ impl Core {
     }
 
     /// Puts a delivery into another queue, to start afresh there under the same id.
-    fn move_row(&mut self, mut row: DeliveryRow, target: QueueNumber, now: Timestamp) {
+    pub(crate) fn move_row(&mut self, mut row: DeliveryRow, target: QueueNumber, now: Timestamp) {
         let entered = self.draw_sequence();
         let Some(queue) = self.queues.get_mut(&target) else { return };
         queue.counters.total_sent += 1;
@@ -139,6 +144,9 @@ impl Core {
             return true;
         }
         row.delivery_count = row.delivery_count.saturating_sub(1);
+        if planted!(UndoReusesGeneration) {
+            row.lease_generation.0 -= 1;
+        }
         row.state = DeliveryState::Ready;
         row.due_at = row.order_at;
         self.write_row(row);

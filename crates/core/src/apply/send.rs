@@ -31,7 +31,7 @@ impl Core {
         Ok(Outcome::Sent(self.carry_out_send(plan, stamp)))
     }
 
-    fn dedup_key(&self, send: &Send) -> Option<DedupKey> {
+    pub(super) fn dedup_key(&self, send: &Send) -> Option<DedupKey> {
         let queue = *self.names.get(&send.queue)?;
         let key = send.idempotency.as_ref()?.key.clone();
         Some(DedupKey { queue, key })

@@ -33,12 +33,23 @@ impl Core {
 
     /// Deliveries that memory would have to know to settle these leases.
     pub(super) fn missing_leases<'a>(&self, leases: impl Iterator<Item = &'a LeaseRef>) -> Vec<RowKey> {
-        leases
-            .map(|lease| lease.message.sequence)
-            .filter(|&sequence| {
-                sequence < self.environment.next_sequence && self.rows.get(sequence).is_none()
-            })
-            .map(RowKey::Delivery)
-            .collect()
+        self.rows_of_leases(leases).filter(|key| self.lacks(key)).collect()
+    }
+
+    /// Deliveries that these leases name, as far as there can be any.
+    pub(super) fn rows_of_leases<'a>(
+        &self,
+        leases: impl Iterator<Item = &'a LeaseRef>,
+    ) -> impl Iterator<Item = RowKey> {
+        let end = self.environment.next_sequence;
+        let sequences = leases.map(|lease| lease.message.sequence);
+        sequences.filter(move |&sequence| sequence < end).map(RowKey::Delivery)
+    }
+
+    pub(super) fn lacks(&self, key: &RowKey) -> bool {
+        match key {
+            RowKey::Dedup(key) => !self.dedup.contains_key(key),
+            RowKey::Delivery(sequence) => self.rows.get(*sequence).is_none(),
+        }
     }
 }

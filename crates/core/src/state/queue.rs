@@ -2,6 +2,7 @@
 
 use crate::command::WaiterId;
 use crate::id::QueueNumber;
+use crate::planted;
 use crate::row::{CountersRow, DeliveryRow, DeliveryState, DueKey, QueueRow, ReadyKey};
 use crate::state::waiters::Waiters;
 use crate::state::window::Window;
@@ -33,7 +34,10 @@ impl QueueState {
     }
 
     /// A queue as it was stored. An order with nothing in it is known without reading.
-    pub(crate) fn stored(row: QueueRow, counters: CountersRow) -> Self {
+    pub(crate) fn stored(row: QueueRow, mut counters: CountersRow) -> Self {
+        if planted!(CounterNotRestored) {
+            counters.ready = 0;
+        }
         fn window<K: Ord + Copy>(count: u64) -> Window<K> {
             if count == 0 { Window::of_nothing() } else { Window::unread() }
         }
@@ -41,7 +45,7 @@ impl QueueState {
         Self {
             ready: window(counters.ready),
             delayed: window(counters.delayed),
-            leased: window(counters.leased),
+            leased: if planted!(LeaseEndLost) { Window::of_nothing() } else { window(counters.leased) },
             waiters: Waiters::default(),
             overdue: Vec::new(),
             next_wake: None,
@@ -105,6 +109,7 @@ impl QueueState {
         *count -= 1;
         match row.state {
             DeliveryState::Ready => self.ready.remove(&row.ready_key()),
+            DeliveryState::Delayed if planted!(PromotionTwice) => {}
             DeliveryState::Delayed => self.delayed.remove(&row.due_key()),
             DeliveryState::Leased => self.leased.remove(&row.due_key()),
             DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Dead => {}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::change::{ChangeSet, DeliveryChange};
 use crate::id::{CommitSequence, QueueNumber};
 use crate::outcome::Effect;
+use crate::planted;
 use crate::row::{DeliveryRow, MessageRow};
 use crate::state::rows::Rows;
 use crate::state::{Batch, Core, WantedScan};
@@ -25,6 +26,7 @@ impl Core {
             let Some(resident) = self.dedup.get_mut(&key) else { continue };
             resident.touched = false;
             match &resident.row {
+                Some(_) if planted!(DedupRowLost) => {}
                 Some(row) => changes.dedup_put.push(row.clone()),
                 None => changes.dedup_removed.push(key.clone()),
             }
@@ -38,6 +40,8 @@ impl Core {
         }
         changes.environment = self.environment.clone();
         self.sealed = commit;
+        #[cfg(feature = "planted-faults")]
+        self.finish_moves();
         Some(changes)
     }
 

@@ -10,9 +10,9 @@ use millpond_store::{Lineage, StoreError};
 use crate::EngineError;
 use crate::clock::StampClock;
 use crate::commit::CommitFailure;
-use crate::driver::slot::{Failed, OpenEnvironment, Phase, Slot, State};
+use crate::driver::slot::{Failed, Failure, OpenEnvironment, Phase, Slot, State};
 use crate::driver::{Shared, lock, unavailable};
-use crate::environment::{Environment, Leftovers};
+use crate::environment::{Doubt, Environment, Leftovers};
 
 /// First wait before a store is opened again; doubled up to the longest.
 const REOPEN_WAIT_MIN: Duration = Duration::from_millis(50);
@@ -67,28 +67,28 @@ impl Slot {
     }
 
     /// A commit or read failed: memory is dropped, callers learn what is known, the store is opened again.
-    pub(super) fn fail(self: &Arc<Self>, shared: &Shared, state: &mut State, failure: CommitFailure) {
+    pub(super) fn fail(self: &Arc<Self>, shared: &Shared, state: &mut State, failure: Failure) {
         let Phase::Open(open) = std::mem::replace(&mut state.phase, Phase::Closed) else { return };
         self.set_open(false);
         self.full.store(false, Ordering::SeqCst);
         *lock(&self.store) = None;
         lock(&self.readers).clear();
-        let CommitFailure { unknown, error } = failure;
-        tracing::error!(environment = %self.name, %error, unknown, "store failed; environment is opened again");
-        let mut left = open.environment.fail();
-        let first = if unknown { EngineError::Unknown(error.to_string()) } else { unavailable(error) };
-        let later = match &first {
-            EngineError::Unknown(text) => EngineError::Unavailable(text.clone()),
-            other => other.clone(),
+        let (doubt, unknown, error) = match failure {
+            Failure::Commit(CommitFailure { unknown, error }) => (Doubt::First, unknown, error),
+            Failure::Read(error) => (Doubt::All, true, error),
         };
-        for ticket in std::mem::take(&mut left.first) {
-            self.reply(shared, state, ticket, Err(first.clone()));
+        tracing::error!(environment = %self.name, %error, unknown, "store failed; environment is opened again");
+        let mut left = open.environment.fail(doubt);
+        let doubtful = unknown.then(|| EngineError::Unknown(error.to_string()));
+        let later = unavailable(error);
+        for ticket in std::mem::take(&mut left.doubtful) {
+            self.reply(shared, state, ticket, Err(doubtful.clone().unwrap_or_else(|| later.clone())));
         }
         for ticket in std::mem::take(&mut left.later) {
             self.reply(shared, state, ticket, Err(later.clone()));
         }
         let now = shared.clock.read().monotonic;
-        let failed = Failed { left, attempts: 0, since: now, retry_at: now, error: first.to_string() };
+        let failed = Failed { left, attempts: 0, since: now, retry_at: now, error: later.to_string() };
         state.phase = Phase::Failed(Box::new(failed));
     }
 

@@ -95,9 +95,11 @@ fn run_write(job: WriteJob) {
     let event = match (job.work, store) {
         (WriteWork::Commit(changes), Some((_, store))) => {
             let result = commit(store.as_mut(), &changes);
-            if result.is_ok()
-                && let Some(shared) = job.slot.shared.upgrade()
-            {
+            if result.is_err() {
+                // The next commit may be waiting already, and is built on this one. A lost commit's number is taken,
+                // so the store would not refuse what follows it.
+                *held = None;
+            } else if let Some(shared) = job.slot.shared.upgrade() {
                 shared.counters.commits.fetch_add(1, Ordering::Relaxed);
                 let rows = u64::try_from(changes.row_count()).unwrap_or(u64::MAX);
                 shared.counters.rows.fetch_add(rows, Ordering::Relaxed);
@@ -117,8 +119,9 @@ fn run_write(job: WriteJob) {
         },
         (WriteWork::Space, None) => return,
     };
-    drop(held);
+    // Brought before a reader can find the store gone and bring that.
     job.slot.bring(job.opening, event);
+    drop(held);
 }
 
 fn run_read(job: ReadJob) {

@@ -9,9 +9,8 @@ use millpond_core::outcome::Grant;
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome, Stamp};
 
-use crate::commit::CommitFailure;
 use crate::driver::pools::{ReadJob, ReadWork, WriteJob, WriteWork};
-use crate::driver::slot::{Brought, Caller, Event, Phase, Slot, State};
+use crate::driver::slot::{Brought, Caller, Event, Failure, Phase, Slot, State};
 use crate::driver::{Shared, lock};
 use crate::environment::{Action, EnvironmentAnswer, Ticket};
 use crate::receipt::Receipt;
@@ -51,6 +50,8 @@ impl Slot {
             failure = self.take_events(state, inbox.events, &mut actions);
         } else {
             self.keep_for_later(state, commands, inbox.notices);
+            // After that, so that nothing is kept whose caller is told that nothing was done.
+            self.give_up_waiting(shared, state);
         }
         if let Some(failure) = failure {
             self.carry_out(shared, state, &mut actions);
@@ -89,7 +90,6 @@ impl Slot {
         if open {
             self.open_environment(shared, state);
         }
-        self.give_up_waiting(shared, state);
     }
 
     fn keep_for_later(&self, state: &mut State, commands: Vec<(Ticket, Command)>, notices: Vec<Command>) {
@@ -109,23 +109,22 @@ impl Slot {
         state: &mut State,
         events: Vec<(u64, Event)>,
         actions: &mut Vec<Action>,
-    ) -> Option<CommitFailure> {
+    ) -> Option<Failure> {
         let opening = state.opening;
         let Phase::Open(open) = &mut state.phase else { return None };
         let environment = &mut open.environment;
-        let failed = |error| Some(CommitFailure { unknown: false, error });
         for (of, event) in events {
             if of != opening {
                 continue;
             }
             match event {
                 Event::Committed(commit, Ok(())) => environment.committed(commit, actions),
-                Event::Committed(_, Err(failure)) => return Some(failure),
+                Event::Committed(_, Err(failure)) => return Some(Failure::Commit(failure)),
                 Event::Rows(read, Ok(rows)) => environment.rows_read(read, rows),
                 Event::Contents(read, Ok(contents)) => environment.contents_read(read, contents, actions),
                 Event::Page(read, Ok(page)) => environment.page_read(read, page),
                 Event::Rows(_, Err(error)) | Event::Contents(_, Err(error)) | Event::Page(_, Err(error)) => {
-                    return failed(error);
+                    return Some(Failure::Read(error));
                 }
                 Event::Space(low) => {
                     if state.space_low != low {

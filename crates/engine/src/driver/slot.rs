@@ -1,10 +1,10 @@
-//! An environment's place in the engine: what was brought to it, and its turn-taking.
+//! An environment's place in the engine: what was brought to it, and who runs it (`turn.rs`).
 //!
-//! Invariant: at most one thread is between `Running` and `Idle`; what is brought meanwhile makes it run again.
+//! Invariant: only the thread that has the turn touches the state; what is brought meanwhile makes it run again.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::StampClock;
 use crate::commit::CommitFailure;
+use crate::driver::turn::Turn;
 use crate::driver::{WeakShared, lock};
 use crate::environment::{Environment, Leftovers, ReadId, Ticket};
 use crate::{Answer, EngineError, EngineSettings};
@@ -38,6 +39,12 @@ pub(crate) enum Event {
     Contents(ReadId, Result<Vec<Option<Arc<MessageContent>>>, StoreError>),
     Page(ReadId, Result<Page, StoreError>),
     Space(bool),
+}
+
+/// Why an environment's memory ends.
+pub(crate) enum Failure {
+    Commit(CommitFailure),
+    Read(StoreError),
 }
 
 /// What was brought since the last turn.
@@ -98,11 +105,6 @@ pub(crate) struct Failed {
     pub(crate) error: String,
 }
 
-const IDLE: u8 = 0;
-const QUEUED: u8 = 1;
-const RUNNING: u8 = 2;
-const RUN_AGAIN: u8 = 3;
-
 pub(crate) struct Slot {
     pub(crate) name: Box<str>,
     pub(crate) writer: usize,
@@ -111,7 +113,7 @@ pub(crate) struct Slot {
     pub(crate) state: Mutex<State>,
     pub(crate) store: Mutex<Option<(u64, Box<dyn Store>)>>,
     pub(crate) readers: Mutex<Vec<(u64, Box<dyn StoreReader>)>>,
-    turn: AtomicU8,
+    turn: Turn,
     /// The pipeline is full: the end of a commit will run the slot, new mail need not.
     pub(crate) full: AtomicBool,
     open: AtomicBool,
@@ -142,7 +144,7 @@ impl Slot {
             state: Mutex::new(state),
             store: Mutex::new(None),
             readers: Mutex::new(Vec::new()),
-            turn: AtomicU8::new(IDLE),
+            turn: Turn::new(),
             full: AtomicBool::new(false),
             open: AtomicBool::new(false),
         }
@@ -205,42 +207,25 @@ impl Slot {
 
     /// Runs the slot on this thread if it is idle; if another thread runs it, that one goes on.
     pub(crate) fn run_here(self: &Arc<Self>) {
-        if self.begin(IDLE) {
+        if self.turn.take() {
             self.run_turns();
         }
     }
 
     /// Leaves the slot to the threads that apply: it may have to be opened, which takes a while.
     pub(crate) fn queue(self: &Arc<Self>) {
-        let idle = self.turn.compare_exchange(IDLE, QUEUED, Ordering::SeqCst, Ordering::SeqCst);
-        match idle {
-            Ok(_) => {
-                if let Some(shared) = self.shared.upgrade() {
-                    let _ = shared.run.send(Arc::clone(self));
-                }
-            }
-            Err(_) => self.ask_again(),
+        if self.turn.queue()
+            && let Some(shared) = self.shared.upgrade()
+        {
+            let _ = shared.run.send(Arc::clone(self));
         }
     }
 
     /// Runs the slot on a thread that took it from the run queue.
     pub(crate) fn run_queued(self: &Arc<Self>) {
-        if self.begin(QUEUED) {
+        if self.turn.take_queued() {
             self.run_turns();
         }
-    }
-
-    fn begin(&self, from: u8) -> bool {
-        let begun = self.turn.compare_exchange(from, RUNNING, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        if !begun {
-            self.ask_again();
-        }
-        begun
-    }
-
-    fn ask_again(&self) {
-        // Queued or asked already: whoever runs it sees what was brought.
-        let _ = self.turn.compare_exchange(RUNNING, RUN_AGAIN, Ordering::SeqCst, Ordering::SeqCst);
     }
 
     fn run_turns(self: &Arc<Self>) {
@@ -248,10 +233,9 @@ impl Slot {
             if let Some(shared) = self.shared.upgrade() {
                 self.run(&shared);
             }
-            if self.turn.compare_exchange(RUNNING, IDLE, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            if self.turn.end() {
                 return;
             }
-            self.turn.store(RUNNING, Ordering::SeqCst);
         }
     }
 

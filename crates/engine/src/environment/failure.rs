@@ -9,14 +9,23 @@ use millpond_core::{Command, Outcome};
 use crate::environment::answers::Held;
 use crate::environment::{Environment, Mail, Ticket};
 
+/// Which of the commits under way the store may have, now or soon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Doubt {
+    /// The first failed, so the later ones never reach the store.
+    First,
+    /// A read failed: nobody waited for the commits.
+    All,
+}
+
 /// What a failed environment leaves behind.
 #[derive(Debug, Default)]
 pub struct Leftovers {
-    /// Commands of the first commit under way: applied or not, as that commit happened or not.
-    pub first: Vec<Ticket>,
+    /// Commands of commits that are in doubt: applied or not, as the commit happened or not.
+    pub doubtful: Vec<Ticket>,
     /// Commands of later commits, which never reached the store: not applied.
     pub later: Vec<Ticket>,
-    /// Grants of the first commit that nobody got; to be taken back if it happened.
+    /// Grants of the commits in doubt that nobody got; to be taken back if they happened.
     pub grants: Vec<LeaseRef>,
     /// The opening that ends. None of its generations may be given again, not even those that were never committed:
     /// a grant that is yet to be taken back must not name another one.
@@ -39,13 +48,13 @@ impl Leftovers {
 impl Environment {
     /// Ends this environment's memory.
     #[must_use]
-    pub fn fail(self) -> Leftovers {
+    pub fn fail(self, doubt: Doubt) -> Leftovers {
         let incarnation = self.core.environment().incarnation;
         let mut left = Leftovers { incarnation, ..Leftovers::default() };
         for (index, commit) in self.commits.into_iter().enumerate() {
             for held in commit.answers {
-                if index == 0 {
-                    left.first.push(held.ticket);
+                if index == 0 || doubt == Doubt::All {
+                    left.doubtful.push(held.ticket);
                     left.grants.extend(grants(&held));
                 } else {
                     left.later.push(held.ticket);

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use millpond_core::ChangeSet;
-use millpond_core::id::CommitSequence;
+use millpond_core::command::LeaseRef;
+use millpond_core::id::{CommitSequence, LeaseGeneration, Sequence};
+use millpond_core::row::MessageContent;
 use millpond_core::spec::QueueSpec;
+use millpond_core::{ChangeSet, Outcome, Page, RowKey, Rows, Scan};
 use millpond_engine::EngineError;
 use millpond_store::{
     MemoryDisk, Opened, Resolution, Store, StoreError, StoreErrorKind, StoreFactory, StoreReader, StoreStats,
@@ -20,8 +22,15 @@ struct Faults {
     unknown_happened: AtomicU32,
     /// So many commits answer `Unknown` and are lost, and `resolve` fails too.
     unknown_for_good: AtomicU32,
+    /// So many commits answer `Unknown` and are lost.
+    unknown_lost: AtomicU32,
     /// So many commits answer `Full`.
     full: AtomicU32,
+    /// So many reads fail.
+    unreadable: AtomicU32,
+    /// Commits wait while a test holds this.
+    gate: tokio::sync::Mutex<()>,
+    disk: MemoryDisk,
     /// So many openings fail.
     unopenable: AtomicU32,
 }
@@ -40,8 +49,34 @@ struct FaultyStore {
     faults: Arc<Faults>,
 }
 
+struct FaultyReader {
+    reader: Box<dyn StoreReader>,
+    faults: Arc<Faults>,
+}
+
+impl StoreReader for FaultyReader {
+    fn read(&mut self, keys: &[RowKey]) -> Result<Rows, StoreError> {
+        if take(&self.faults.unreadable) {
+            return Err(StoreError::new(StoreErrorKind::Unavailable, "read"));
+        }
+        self.reader.read(keys)
+    }
+
+    fn contents(&mut self, messages: &[Sequence]) -> Result<Vec<Option<Arc<MessageContent>>>, StoreError> {
+        self.reader.contents(messages)
+    }
+
+    fn scan(&mut self, scan: &Scan) -> Result<Page, StoreError> {
+        self.reader.scan(scan)
+    }
+}
+
 impl Store for FaultyStore {
     fn commit(&mut self, changes: &ChangeSet) -> Result<(), StoreError> {
+        drop(self.faults.gate.blocking_lock());
+        if take(&self.faults.unknown_lost) {
+            return Err(StoreError::new(StoreErrorKind::Unknown, "commit"));
+        }
         if take(&self.faults.full) {
             return Err(StoreError::new(StoreErrorKind::Full, "commit"));
         }
@@ -63,7 +98,7 @@ impl Store for FaultyStore {
     }
 
     fn reader(&mut self) -> Result<Box<dyn StoreReader>, StoreError> {
-        self.store.reader()
+        Ok(Box::new(FaultyReader { reader: self.store.reader()?, faults: Arc::clone(&self.faults) }))
     }
 
     fn stats(&mut self) -> Result<StoreStats, StoreError> {
@@ -103,7 +138,7 @@ impl StoreFactory for FaultyDisk {
 
 async fn world() -> (World, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
-    let disk = FaultyDisk { disk: MemoryDisk::new(), faults: Arc::clone(&faults) };
+    let disk = FaultyDisk { disk: faults.disk.clone(), faults: Arc::clone(&faults) };
     let world = World::over(Arc::new(disk)).await;
     world.create("mail", QueueSpec::default()).await;
     (world, faults)
@@ -157,4 +192,71 @@ async fn commands_wait_while_a_store_cannot_be_opened_and_are_answered_when_it_c
     }
     waiting.await.expect("task").expect("answer");
     assert_eq!(world.lease("mail", 0).await.len(), 1);
+}
+
+/// Runs a call up to where it waits for its answer: its commit is with the writer then.
+async fn begin(call: &mut (impl Future + Unpin)) {
+    tokio::select! {
+        biased;
+        _ = call => panic!("answered at once"),
+        () = std::future::ready(()) => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_applied_after_a_lost_commit_is_never_written() {
+    let (world, faults) = world().await;
+    faults.unknown_lost.store(1, Ordering::SeqCst);
+    let held = faults.gate.lock().await;
+    let mut first = Box::pin(world.engine.submit(ENVIRONMENT, send("mail", "first")));
+    begin(&mut first).await;
+    let mut second = Box::pin(world.engine.submit(ENVIRONMENT, send("mail", "second")));
+    begin(&mut second).await;
+    drop(held);
+    for refused in [first.await, second.await] {
+        assert!(matches!(refused, Err(EngineError::Unavailable(_))), "{refused:?}");
+    }
+    assert_eq!(world.view("mail").await.counters.ready, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_that_fails_leaves_the_commits_under_way_in_doubt() {
+    let (world, faults) = world().await;
+    let Outcome::Sent(old) = world.run(send("mail", "old")).await.outcome else { panic!("not sent") };
+    world.engine.shut_down().await;
+    let world =
+        World::over(Arc::new(FaultyDisk { disk: faults.disk.clone(), faults: Arc::clone(&faults) })).await;
+    assert_eq!(world.view("mail").await.counters.ready, 1);
+    let held = faults.gate.lock().await;
+    let mut sent = Box::pin(world.engine.submit(ENVIRONMENT, send("mail", "new")));
+    begin(&mut sent).await;
+    faults.unreadable.store(1, Ordering::SeqCst);
+    // Nothing has read the message since, so the ack has to.
+    let lease = LeaseRef { message: old.ids[0], generation: LeaseGeneration(1) };
+    let acked = world.ack("mail", lease);
+    let unlocked = async {
+        while faults.unreadable.load(Ordering::SeqCst) > 0 {
+            tokio::task::yield_now().await;
+        }
+        drop(held);
+    };
+    let (acked, (), sent) = tokio::join!(acked, unlocked, sent);
+    assert!(!acked, "it was never leased");
+    assert!(matches!(sent, Err(EngineError::Unknown(_))), "{sent:?}");
+    assert_eq!(world.view("mail").await.counters.ready, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_refused_while_the_store_was_away_is_not_done_when_it_is_back() {
+    let (world, faults) = world().await;
+    faults.unopenable.store(1, Ordering::SeqCst);
+    faults.full.store(1, Ordering::SeqCst);
+    let refused = world.engine.submit(ENVIRONMENT, send("mail", "lost")).await;
+    assert!(matches!(refused, Err(EngineError::Full)), "{refused:?}");
+    faults.unopenable.store(1, Ordering::SeqCst);
+    world.pass(std::time::Duration::from_secs(6));
+    let refused = world.engine.submit(ENVIRONMENT, send("mail", "refused")).await;
+    assert!(matches!(refused, Err(EngineError::Unavailable(_))), "{refused:?}");
+    world.pass(std::time::Duration::from_secs(6));
+    assert_eq!(world.view("mail").await.counters.ready, 0);
 }

@@ -11,7 +11,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use millpond_api::event::batch;
 use millpond_api::lease::LeaseRequest;
-use millpond_api::limits::CALL_BYTES_MAX;
+use millpond_api::limits::{CALL_BYTES_MAX, LEASE_ANSWER_BYTES_MAX};
 use millpond_core::command::{Lease, WaiterId};
 use millpond_core::{Command, Outcome};
 use millpond_engine::Answer;
@@ -52,6 +52,10 @@ pub(super) async fn lease(
             () = shutdown.draining() => None,
         }
     };
+    let answer = answer.map(|mut answer| {
+        answer.keep_bytes(LEASE_ANSWER_BYTES_MAX);
+        answer
+    });
     render(answer, wants_batch(&parts.headers), parts.extensions.get::<Deliveries>())
 }
 

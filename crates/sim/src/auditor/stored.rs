@@ -1,92 +1,17 @@
 //! The model against what is stored: at rest, and after every failure, when it also learns what became of the commands
 //! that were lost.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use millpond_core::Command;
-use millpond_core::command::{LeaseRef, Send, SettleAction};
-use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
+use millpond_core::id::{QueueNumber, Sequence};
 use millpond_core::row::{DeliveryRow, DeliveryState};
 use millpond_core::spec::{AtLimit, Counted, Gone};
 use millpond_core::time::Timestamp;
 use millpond_store::MemoryDump;
 
-use crate::auditor::dedup::{Remembered, remembered_until};
+use crate::auditor::dedup::remembered_until;
+use crate::auditor::doubt::{Doubt, Stored};
 use crate::auditor::{
-    Auditor, Breach, Ended, Grant, Life, Message, QueueModel, Submitted, Token, Verdict, demand, token_of,
+    Auditor, Breach, Ended, Grant, Life, Message, QueueModel, Submitted, Token, Verdict, demand,
 };
-
-/// What lost commands may have done.
-#[derive(Default)]
-struct Doubt<'a> {
-    /// Leases that may have been settled or taken back.
-    leases: BTreeSet<(MessageId, LeaseGeneration)>,
-    /// Queues that may have been made, deleted, purged, paused or resumed.
-    names: BTreeSet<&'a str>,
-    /// Messages of these leases, and those that were granted to somebody who never heard of it.
-    messages: BTreeSet<MessageId>,
-    /// Sends that may have been taken.
-    sends: Vec<&'a Send>,
-}
-
-impl<'a> Doubt<'a> {
-    fn about(lost: &'a [Submitted], unseen: &BTreeSet<(MessageId, LeaseGeneration)>) -> Self {
-        let mut doubt =
-            Self { messages: unseen.iter().map(|(message, _)| *message).collect(), ..Self::default() };
-        for submitted in lost {
-            match &submitted.command {
-                Command::CreateQueue(create) => {
-                    doubt.names.insert(&create.name);
-                }
-                Command::DeleteQueue(delete) => {
-                    doubt.names.insert(&delete.name);
-                }
-                Command::PauseQueue { queue }
-                | Command::PurgeQueue { queue }
-                | Command::ResumeQueue { queue } => {
-                    doubt.names.insert(queue);
-                }
-                Command::Send(send) => doubt.sends.push(send),
-                Command::Settle(settle) => {
-                    doubt.sends.extend(&settle.sends);
-                    let leases = settle.settlements.iter().map(|settlement| settlement.lease);
-                    doubt.leases.extend(leases.map(|lease| (lease.message, lease.generation)));
-                }
-                Command::Undo(leases) => {
-                    doubt.leases.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
-                }
-                Command::CancelWait(_)
-                | Command::GetQueue { .. }
-                | Command::Lease(_)
-                | Command::SetSpace { .. }
-                | Command::Tick => {}
-            }
-        }
-        doubt.messages.extend(doubt.leases.iter().map(|(message, _)| *message));
-        doubt
-    }
-}
-
-/// The rows of a dump that are not gone, by token.
-struct Stored<'a> {
-    rows: BTreeMap<Token, &'a DeliveryRow>,
-}
-
-impl<'a> Stored<'a> {
-    fn of(dump: &'a MemoryDump) -> Self {
-        let queues: BTreeMap<QueueNumber, _> = dump.queues.iter().map(|row| (row.number, row)).collect();
-        let tokens: BTreeMap<Sequence, Token> =
-            dump.messages.iter().map(|row| (row.sequence, token_of(&row.content))).collect();
-        let live = dump.deliveries.iter().filter(|row| {
-            let waits = matches!(row.state, DeliveryState::Ready | DeliveryState::Delayed);
-            queues
-                .get(&row.queue)
-                .is_some_and(|queue| !(queue.deleted || waits && row.entered <= queue.purged_through))
-        });
-        let rows = live.filter_map(|row| Some((*tokens.get(&row.sequence)?, row))).collect();
-        Self { rows }
-    }
-}
 
 impl Auditor {
     /// Compares with what is stored and takes over what could not be known. `lost`: commands without an answer that may
@@ -161,69 +86,6 @@ impl Auditor {
                 message.purged.get_or_insert(Timestamp::NEVER);
             }
         }
-    }
-
-    /// A lost send is there whole or not at all.
-    fn learn_send(
-        &mut self,
-        send: &Send,
-        dump: &MemoryDump,
-        stored: &Stored<'_>,
-        doubt: &Doubt<'_>,
-        index: u64,
-    ) -> Verdict {
-        let found = |token: &Token| stored.rows.get(token).copied();
-        let tokens: Vec<Token> = send.messages.iter().map(|message| token_of(&message.content)).collect();
-        let present = tokens.iter().filter(|token| found(token).is_some()).count();
-        let short = send.messages.iter().any(|message| message.time_to_live.is_some());
-        demand!(
-            present == 0 || present == tokens.len() || short || doubt.names.contains(&*send.queue),
-            "{present} of {} messages of one send are stored",
-            tokens.len()
-        );
-        for (message, token) in send.messages.iter().zip(&tokens) {
-            if let Some(row) = found(token)
-                && !self.messages.contains_key(token)
-            {
-                self.admit(message, row.message_id(), row.queue, index)?;
-            }
-        }
-        let Some(idempotency) = &send.idempotency else { return Ok(()) };
-        let rows = dump.dedup.iter().filter(|row| row.key.key == idempotency.key);
-        for row in rows.filter(|row| row.digest == idempotency.digest) {
-            let known = (row.key.queue, row.key.key.clone());
-            let fresh = Remembered { digest: row.digest, ids: None, expires_at: row.expires_at };
-            let entry = self.dedup.entry(known).or_insert_with(|| fresh.clone());
-            if entry.expires_at < row.expires_at {
-                *entry = fresh;
-            }
-        }
-        Ok(())
-    }
-
-    /// A lost settle with sends: if a message was sent, no lease that it acked is still held; if none was, all are.
-    fn check_all_or_none(&self, lost: &[Submitted], stored: &Stored<'_>, now: Timestamp) -> Verdict {
-        for submitted in lost {
-            let Command::Settle(settle) = &submitted.command else { continue };
-            let fresh = settle.sends.iter().filter(|send| send.idempotency.is_none());
-            let tokens: Vec<Token> =
-                fresh.flat_map(|send| &send.messages).map(|message| token_of(&message.content)).collect();
-            let sent = tokens.iter().filter(|token| stored.rows.contains_key(token)).count();
-            if sent == 0 {
-                continue;
-            }
-            for settlement in settle.settlements.iter().filter(|one| one.action == SettleAction::Ack) {
-                let LeaseRef { message, generation } = settlement.lease;
-                let row = self.by_id.get(&message).and_then(|token| stored.rows.get(token));
-                let held = row.is_some_and(|row| {
-                    row.state == DeliveryState::Leased
-                        && row.lease_generation == generation
-                        && row.due_at > now
-                });
-                demand!(!held, "a settle was lost: {sent} messages were sent, and {message} was not acked");
-            }
-        }
-        Ok(())
     }
 
     fn compare_message(

@@ -10,7 +10,7 @@ use super::{ENVIRONMENT, World};
 use crate::auditor::{Breach, Verdict, demand};
 
 /// Rounds in which everything has to be worked off.
-const ROUNDS: usize = 400;
+const ROUNDS: u64 = 400;
 
 impl World {
     /// Works everything off and removes it.
@@ -22,12 +22,13 @@ impl World {
             self.submit(Command::ResumeQueue { queue });
         }
         self.rest()?;
-        for _ in 0..ROUNDS {
+        for round in 1..=ROUNDS {
             if self.left()? == 0 {
                 return self.remove_everything();
             }
             self.work_off()?;
-            self.clock.pass(self.streams.latency.millis(100, 30_000));
+            // The longest lease lasts twelve hours.
+            self.clock.pass(self.streams.latency.millis(100, 3_000 * round));
         }
         Err(Breach(format!("it does not drain: {} messages are left", self.left()?)))
     }

@@ -4,7 +4,7 @@ use millpond_core::Command;
 use millpond_core::time::Timestamp;
 use millpond_engine::CommitFailure;
 use millpond_engine::clock::StampClock;
-use millpond_engine::environment::{Environment, EnvironmentSettings, Leftovers};
+use millpond_engine::environment::{Doubt, Environment, EnvironmentSettings, Leftovers};
 use millpond_store::{Lineage, MemoryDisk, StoreErrorKind, StoreFactory};
 
 use super::{Backup, ENVIRONMENT, Planned, World};
@@ -75,7 +75,7 @@ impl World {
         self.auditor.failed();
         self.index += 1;
         self.trace.note(|| format!("opened as {:?} at {:?}", opened.lineage, self.environment.stamp()));
-        Ok((opened.lineage, old.fail()))
+        Ok((opened.lineage, old.fail(Doubt::First)))
     }
 
     fn compare(&mut self, lost: &[Submitted], now: Timestamp) -> Verdict {
@@ -138,7 +138,7 @@ impl World {
         let (_, left) = self.reopen()?;
         let mut lost: Vec<Submitted> = Vec::new();
         for (ticket, doubtful) in left
-            .first
+            .doubtful
             .iter()
             .map(|one| (one, failure.unknown))
             .chain(left.later.iter().map(|one| (one, false)))

@@ -18,7 +18,7 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
         name,
         etag,
         allow_missing: scene.random.chance(300),
-        force: scene.random.chance(300),
+        force: scene.random.chance(150),
         validate_only: scene.random.chance(100),
     })
 }

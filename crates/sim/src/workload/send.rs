@@ -43,9 +43,9 @@ pub(super) fn draw(scene: &mut Scene<'_>) -> Send {
     let count = if scene.random.chance(250) { scene.random.size(2, 6) } else { 1 };
     let mut messages: Vec<_> = (0..count).map(|_| draw_message(scene)).collect();
     let random = &mut *scene.random;
-    let idempotency = random.chance(250).then(|| Idempotency {
+    let idempotency = random.chance(400).then(|| Idempotency {
         key: format!("key {}", random.below(12)).into(),
-        digest: u128::from(random.below(5) / 4),
+        digest: u128::from(random.below(2)),
     });
     let mut send = Send { queue, messages: Vec::new(), idempotency };
     match random.below(200) {

@@ -1,3 +1,5 @@
 //! The simulator's tests.
 
+#[cfg(feature = "planted-faults")]
+mod planted;
 mod seeds;

@@ -1,0 +1,121 @@
+//! Faults that the simulator must find (design-holes B18). Only there with the feature `planted-faults`, which nothing
+//! that is shipped turns on; without it `planted!` is the constant `false`.
+
+#[cfg(feature = "planted-faults")]
+pub use faults::PlantedFault;
+
+/// Whether a fault is planted here.
+#[cfg(feature = "planted-faults")]
+#[macro_export]
+macro_rules! planted {
+    ($fault:ident) => {
+        $crate::planted::PlantedFault::$fault.is_planted()
+    };
+}
+
+/// No fault is ever planted in this build.
+#[cfg(not(feature = "planted-faults"))]
+#[macro_export]
+macro_rules! planted {
+    ($fault:ident) => {
+        false
+    };
+}
+
+#[cfg(feature = "planted-faults")]
+mod faults {
+    use std::cell::{Cell, RefCell};
+
+    use crate::id::{QueueNumber, Sequence};
+    use crate::row::{DeliveryRow, DeliveryState};
+    use crate::state::Core;
+
+    thread_local! {
+        static PLANTED: Cell<Option<PlantedFault>> = const { Cell::new(None) };
+        /// Dead letters that have left their queue and did not arrive yet.
+        static MOVES: RefCell<Vec<(Sequence, QueueNumber)>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Rules that can be broken on purpose, each at the place where it is kept.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum PlantedFault {
+        /// A lease is settled whatever generation its holder names.
+        AckWithoutGeneration,
+        /// Answers leave before their commit is durable.
+        AnswerBeforeCommit,
+        /// A queue's ready count is zero after opening.
+        CounterNotRestored,
+        /// A remembered send is counted and not stored.
+        DedupRowLost,
+        /// Leases found at opening never end.
+        LeaseEndLost,
+        /// A dead letter leaves its queue in one commit and arrives in the next.
+        MoveInTwoCommits,
+        /// A promoted message stays in the window of delayed ones.
+        PromotionTwice,
+        /// A purge forgets the ready window.
+        PurgeMissesWindow,
+        /// Rows leave memory although a read under way began before their change.
+        RefillWithoutOverlay,
+        /// A restored copy is taken for a restart.
+        RestoreForgotten,
+        /// Sends of a settle are carried out although a lease is stale.
+        SendsThoughStale,
+        /// Stamps begin at the wall clock, whatever was committed.
+        StampBackwards,
+        /// An undone grant gives its generation back.
+        UndoReusesGeneration,
+        /// A commit that nobody can account for is taken for durable.
+        UnknownTakenForDone,
+    }
+
+    impl PlantedFault {
+        /// All of them.
+        pub const ALL: [Self; 14] = [
+            Self::AckWithoutGeneration,
+            Self::AnswerBeforeCommit,
+            Self::CounterNotRestored,
+            Self::DedupRowLost,
+            Self::LeaseEndLost,
+            Self::MoveInTwoCommits,
+            Self::PromotionTwice,
+            Self::PurgeMissesWindow,
+            Self::RefillWithoutOverlay,
+            Self::RestoreForgotten,
+            Self::SendsThoughStale,
+            Self::StampBackwards,
+            Self::UndoReusesGeneration,
+            Self::UnknownTakenForDone,
+        ];
+
+        /// Breaks this rule on this thread, or none.
+        pub fn plant(fault: Option<Self>) {
+            PLANTED.set(fault);
+            MOVES.take();
+        }
+
+        /// Whether this rule is broken on this thread.
+        #[must_use]
+        pub fn is_planted(self) -> bool {
+            PLANTED.get() == Some(self)
+        }
+    }
+
+    impl Core {
+        /// [`PlantedFault::MoveInTwoCommits`]: the first of the two.
+        pub(crate) fn move_later(&mut self, mut row: DeliveryRow, target: QueueNumber) {
+            MOVES.with_borrow_mut(|moves| moves.push((row.sequence, target)));
+            row.state = DeliveryState::Cancelled;
+            self.write_row(row);
+        }
+
+        /// The second of the two.
+        pub(crate) fn finish_moves(&mut self) {
+            for (sequence, target) in MOVES.take() {
+                if let Some(row) = self.rows.live(sequence).cloned() {
+                    self.move_row(row, target, self.environment.stamp);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Table tests of the core: text in, text out (`check.rs`), one theme a file.
+
+mod check;
+
+mod attempts;
+mod concurrency;
+mod dead_letters;
+mod idempotency;
+mod leases;
+mod pause_and_why;
+mod purge_and_delete;
+mod retention;
+mod settle_held_leases;
+mod settle_lost_leases;
+mod waiters;
+mod windows;

@@ -1,0 +1,160 @@
+//! What lost commands may have done, and what of it is stored.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use millpond_core::Command;
+use millpond_core::command::{LeaseRef, Send, SettleAction};
+use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
+use millpond_core::row::{DeliveryRow, DeliveryState};
+use millpond_core::time::Timestamp;
+use millpond_store::MemoryDump;
+
+use crate::auditor::dedup::Remembered;
+use crate::auditor::{Auditor, Submitted, Token, Verdict, demand, token_of};
+
+/// What lost commands may have done.
+#[derive(Default)]
+pub(super) struct Doubt<'a> {
+    /// Leases that may have been settled or taken back.
+    pub(super) leases: BTreeSet<(MessageId, LeaseGeneration)>,
+    /// Queues that may have been made, deleted, purged, paused or resumed.
+    pub(super) names: BTreeSet<&'a str>,
+    /// Messages of these leases, and those that were granted to somebody who never heard of it.
+    pub(super) messages: BTreeSet<MessageId>,
+    /// Sends that may have been taken.
+    pub(super) sends: Vec<&'a Send>,
+}
+
+impl<'a> Doubt<'a> {
+    pub(super) fn about(lost: &'a [Submitted], unseen: &BTreeSet<(MessageId, LeaseGeneration)>) -> Self {
+        let mut doubt =
+            Self { messages: unseen.iter().map(|(message, _)| *message).collect(), ..Self::default() };
+        for submitted in lost {
+            match &submitted.command {
+                Command::CreateQueue(create) => {
+                    doubt.names.insert(&create.name);
+                }
+                Command::DeleteQueue(delete) => {
+                    doubt.names.insert(&delete.name);
+                }
+                Command::PauseQueue { queue }
+                | Command::PurgeQueue { queue }
+                | Command::ResumeQueue { queue } => {
+                    doubt.names.insert(queue);
+                }
+                Command::Send(send) => doubt.sends.push(send),
+                Command::Settle(settle) => {
+                    doubt.sends.extend(&settle.sends);
+                    let leases = settle.settlements.iter().map(|settlement| settlement.lease);
+                    doubt.leases.extend(leases.map(|lease| (lease.message, lease.generation)));
+                }
+                Command::Undo(leases) => {
+                    doubt.leases.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
+                }
+                Command::CancelWait(_)
+                | Command::GetQueue { .. }
+                | Command::Lease(_)
+                | Command::SetSpace { .. }
+                | Command::Tick => {}
+            }
+        }
+        doubt.messages.extend(doubt.leases.iter().map(|(message, _)| *message));
+        doubt
+    }
+}
+
+/// The rows of a dump that are not gone, by token.
+pub(super) struct Stored<'a> {
+    pub(super) rows: BTreeMap<Token, &'a DeliveryRow>,
+}
+
+impl<'a> Stored<'a> {
+    pub(super) fn of(dump: &'a MemoryDump) -> Self {
+        let queues: BTreeMap<QueueNumber, _> = dump.queues.iter().map(|row| (row.number, row)).collect();
+        let tokens: BTreeMap<Sequence, Token> =
+            dump.messages.iter().map(|row| (row.sequence, token_of(&row.content))).collect();
+        let live = dump.deliveries.iter().filter(|row| {
+            let waits = matches!(row.state, DeliveryState::Ready | DeliveryState::Delayed);
+            queues
+                .get(&row.queue)
+                .is_some_and(|queue| !(queue.deleted || waits && row.entered <= queue.purged_through))
+        });
+        let rows = live.filter_map(|row| Some((*tokens.get(&row.sequence)?, row))).collect();
+        Self { rows }
+    }
+}
+
+impl Auditor {
+    /// A lost send is there whole or not at all.
+    pub(super) fn learn_send(
+        &mut self,
+        send: &Send,
+        dump: &MemoryDump,
+        stored: &Stored<'_>,
+        doubt: &Doubt<'_>,
+        index: u64,
+    ) -> Verdict {
+        let found = |token: &Token| stored.rows.get(token).copied();
+        let tokens: Vec<Token> = send.messages.iter().map(|message| token_of(&message.content)).collect();
+        let present = tokens.iter().filter(|token| found(token).is_some()).count();
+        // Some may have been granted already, or expired, and be gone since.
+        let short = send.messages.iter().any(|message| message.time_to_live.is_some());
+        let granted = doubt.messages.iter().any(|id| !self.by_id.contains_key(id));
+        demand!(
+            present == 0 || present == tokens.len() || short || granted || doubt.names.contains(&*send.queue),
+            "{present} of {} messages of one send are stored",
+            tokens.len()
+        );
+        for (message, token) in send.messages.iter().zip(&tokens) {
+            if let Some(row) = found(token)
+                && !self.messages.contains_key(token)
+            {
+                self.admit(message, row.message_id(), row.queue, index)?;
+                if let Some(message) = self.messages.get_mut(token) {
+                    message.moved = row.dead_letter.is_some();
+                }
+            }
+        }
+        let Some(idempotency) = &send.idempotency else { return Ok(()) };
+        let rows = dump.dedup.iter().filter(|row| row.key.key == idempotency.key);
+        for row in rows.filter(|row| row.digest == idempotency.digest) {
+            let known = (row.key.queue, row.key.key.clone());
+            let fresh = Remembered { digest: row.digest, ids: None, expires_at: row.expires_at };
+            let entry = self.dedup.entry(known).or_insert_with(|| fresh.clone());
+            if entry.expires_at < row.expires_at {
+                *entry = fresh;
+            }
+        }
+        Ok(())
+    }
+
+    /// A lost settle with sends: if a message was sent, no lease that it acked is still held; if none was, all are.
+    pub(super) fn check_all_or_none(
+        &self,
+        lost: &[Submitted],
+        stored: &Stored<'_>,
+        now: Timestamp,
+    ) -> Verdict {
+        for submitted in lost {
+            let Command::Settle(settle) = &submitted.command else { continue };
+            let fresh = settle.sends.iter().filter(|send| send.idempotency.is_none());
+            let tokens: Vec<Token> =
+                fresh.flat_map(|send| &send.messages).map(|message| token_of(&message.content)).collect();
+            let sent = tokens.iter().filter(|token| stored.rows.contains_key(token)).count();
+            if sent == 0 {
+                continue;
+            }
+            for settlement in settle.settlements.iter().filter(|one| one.action == SettleAction::Ack) {
+                let LeaseRef { message, generation } = settlement.lease;
+                let row = self.by_id.get(&message).and_then(|token| stored.rows.get(token));
+                let held = row.is_some_and(|row| {
+                    row.state == DeliveryState::Leased
+                        && row.lease_generation == generation
+                        && row.due_at > now
+                });
+                demand!(!held, "a settle was lost: {sent} messages were sent, and {message} was not acked");
+            }
+        }
+        Ok(())
+    }
+}

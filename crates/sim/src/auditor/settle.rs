@@ -1,0 +1,93 @@
+//! The end of leases: settled by their holders, or taken back.
+
+use millpond_core::command::{LeaseRef, SettleAction, Settlement};
+use millpond_core::spec::{AtLimit, Gone};
+
+use crate::auditor::{Answered, Auditor, Ended, Life, Verdict, demand};
+
+impl Auditor {
+    /// Whether a lease is certainly over, certainly held, or neither.
+    fn standing(&self, settlement: &Settlement, answered: &Answered<'_>) -> (bool, bool) {
+        let Some(grant) = self
+            .message(&settlement.lease.message)
+            .and_then(|message| message.grants.get(&settlement.lease.generation))
+        else {
+            return (true, false);
+        };
+        let same = self.names.get(&settlement.queue) == Some(&grant.queue);
+        (!same || grant.is_over(answered.submitted.stamp), same && grant.is_held(answered.stamp))
+    }
+
+    /// A settlement was reported stale.
+    pub fn check_stale(&self, settlement: &Settlement, answered: &Answered<'_>) -> Verdict {
+        let (_, held) = self.standing(settlement, answered);
+        demand!(!held, "{:?} is held and was called stale", settlement.lease);
+        Ok(())
+    }
+
+    /// A settlement was carried out.
+    pub fn settled(&mut self, settlement: &Settlement, answered: &Answered<'_>) -> Verdict {
+        let lease = settlement.lease;
+        let (over, _) = self.standing(settlement, answered);
+        demand!(!over, "{lease:?} is stale and was settled: {:?}", settlement.action);
+        let Some(message) = self.by_id.get(&lease.message).and_then(|token| self.messages.get_mut(token))
+        else {
+            return Ok(());
+        };
+        let newest = message.grants.keys().next_back().copied();
+        let newer = message.grants.range(lease.generation..).skip(1);
+        for (generation, newer) in newer {
+            let late = newer.granted_at <= answered.submitted.stamp;
+            demand!(!late, "{lease:?} was settled although {generation} was granted");
+        }
+        let Some(grant) = message.grants.get_mut(&lease.generation) else { return Ok(()) };
+        match settlement.action {
+            SettleAction::Ack => {
+                demand!(
+                    newest == Some(lease.generation),
+                    "{lease:?} was acked although {newest:?} was granted"
+                );
+                grant.ended = Ended::Acked;
+                message.life = Life::Acked;
+            }
+            SettleAction::Nack(_) => grant.ended = Ended::Nacked,
+            SettleAction::Extend(timeout) => {
+                grant.ended = Ended::Open;
+                grant.until = (answered.submitted.stamp.plus(timeout), answered.stamp.plus(timeout));
+            }
+        }
+        Ok(())
+    }
+
+    /// Grants were taken back: `undone` of these.
+    pub fn undone(&mut self, leases: &[LeaseRef], undone: u64, answered: &Answered<'_>) -> Verdict {
+        let mut certain = 0;
+        for lease in leases {
+            let Some(token) = self.by_id.get(&lease.message).copied() else { continue };
+            let Some(message) = self.messages.get_mut(&token) else { continue };
+            let Some(grant) = message.grants.get_mut(&lease.generation) else { continue };
+            let alive = self.queues.get(&grant.queue).is_some_and(|queue| queue.alive);
+            let held = alive && grant.is_held(answered.stamp);
+            certain += u64::from(held);
+            if held {
+                grant.ended = Ended::Undone;
+            } else if grant.ended == Ended::Open {
+                grant.ended = Ended::PerhapsUndone;
+            }
+        }
+        demand!(undone >= certain, "{undone} of {leases:?} were taken back, {certain} were held");
+        Ok(())
+    }
+
+    /// Whether a message out of attempts stays in the environment whatever becomes of it.
+    pub(super) fn keeps_dead(&self, at_limit: &AtLimit, since: u64) -> bool {
+        match at_limit {
+            AtLimit::Drop => false,
+            AtLimit::DeadLetterSet => true,
+            AtLimit::MoveTo { queue, otherwise } => {
+                let whole = self.name_is_stable(queue, since) && self.names.contains_key(queue);
+                whole || *otherwise == Gone::DeadLetterSet
+            }
+        }
+    }
+}

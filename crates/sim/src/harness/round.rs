@@ -1,0 +1,108 @@
+//! What the engine asks for, what it is told, and what breaks meanwhile.
+
+use millpond_core::id::{LeaseGeneration, MessageId};
+use millpond_core::row::DeliveryState;
+use millpond_core::{ChangeSet, DeliveryChange};
+use millpond_engine::environment::{Action, Ticket};
+
+use super::World;
+use crate::auditor::Verdict;
+use crate::clock::ClockFault;
+use crate::faults::{Fault, draw_commit_fault};
+use crate::io::{Event, Question};
+
+/// Leases that a commit leaves in somebody's hands.
+fn granted(changes: &ChangeSet) -> impl Iterator<Item = (MessageId, LeaseGeneration)> + '_ {
+    changes.deliveries.iter().filter_map(|change| match change {
+        DeliveryChange::Insert(row) | DeliveryChange::Update(row) => {
+            (row.state == DeliveryState::Leased).then(|| (row.message_id(), row.lease_generation))
+        }
+        DeliveryChange::Remove(_) => None,
+    })
+}
+
+impl World {
+    pub(super) fn carry_out(&mut self, actions: Vec<Action>) -> Verdict {
+        for action in actions {
+            match action {
+                Action::Commit(changes) => {
+                    self.trace.note_commit(&changes);
+                    self.auditor.unseen.extend(granted(&changes));
+                    self.io.commit(changes);
+                }
+                Action::Rows(id, keys) => {
+                    self.trace.note(|| format!("read {id}: {keys:?}"));
+                    self.io.ask(id, Question::Rows(keys));
+                }
+                Action::Contents(id, messages) => self.io.ask(id, Question::Contents(messages)),
+                Action::Scan(id, scan) => {
+                    self.trace.note(|| format!("read {id}: {scan:?}"));
+                    self.io.ask(id, Question::Scan(scan));
+                }
+                Action::Answer(ticket, answer) => self.answer(ticket, &answer)?,
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn handle(&mut self, event: Event) -> Verdict {
+        let mut actions = Vec::new();
+        match event {
+            Event::Committed(commit) => {
+                self.trace.note(|| format!("durable {commit}"));
+                self.trusts_clock = false;
+                if self.pending_fault == Some(Fault::CommitUnknownHappened) {
+                    self.coverage.fault(Fault::CommitUnknownHappened);
+                    self.pending_fault = None;
+                }
+                self.environment.committed(commit, &mut actions);
+            }
+            Event::Failed(failure) => return self.commit_failed(&failure),
+            Event::Rows(id, rows) => self.environment.rows_read(id, rows),
+            Event::Contents(id, contents) => self.environment.contents_read(id, contents, &mut actions),
+            Event::Page(id, page) => {
+                self.trace.note(|| format!("page {id}: {} rows of {}", page.deliveries.len(), page.snapshot));
+                self.environment.page_read(id, page);
+            }
+        }
+        self.carry_out(actions)
+    }
+
+    pub(super) fn break_something(&mut self) -> Verdict {
+        if !self.faults_on {
+            return Ok(());
+        }
+        let random = &mut self.streams.faults;
+        if self.pending_fault.is_none() && random.chance(30) {
+            self.pending_fault = draw_commit_fault(random);
+            self.next_fault.set(self.pending_fault);
+        }
+        if !self.trusts_clock && random.chance(14) {
+            self.coverage.fault(match self.clock.disturb(random) {
+                ClockFault::Back => Fault::ClockBack,
+                ClockFault::Forward => Fault::ClockForward,
+                ClockFault::Frozen => Fault::ClockFrozen,
+            });
+        }
+        if random.chance(10) {
+            self.clock.set_right();
+        }
+        if random.chance(20) {
+            let waiting: Vec<Ticket> = self.tickets.keys().copied().collect();
+            if let Some(&ticket) = random.pick(&waiting) {
+                self.coverage.fault(Fault::Abandoned);
+                self.trace.note(|| format!("#{ticket} is abandoned"));
+                self.abandoned.insert(ticket);
+                self.environment.abandon(ticket);
+            }
+        }
+        while let Some(&(at, planned)) = self.plan.last() {
+            if at > self.submitted {
+                break;
+            }
+            self.plan.pop();
+            self.carry_out_plan(planned)?;
+        }
+        Ok(())
+    }
+}
