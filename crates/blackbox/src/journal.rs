@@ -117,8 +117,11 @@ impl Pulse {
         let goal = *count + more;
         while *count < goal {
             let before = *count;
-            count = self.beaten.wait_timeout(count, SILENCE_MAX).unwrap_or_else(PoisonError::into_inner).0;
-            assert!(*count > before, "no client has seen anything for {SILENCE_MAX:?}");
+            let stuck = |count: &mut u64| *count == before;
+            let waited = self.beaten.wait_timeout_while(count, SILENCE_MAX, stuck);
+            let (now, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            assert!(!waited.timed_out(), "no client has seen anything for {SILENCE_MAX:?}");
+            count = now;
         }
     }
 }

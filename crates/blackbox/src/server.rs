@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::binary;
 use crate::client::Client;
-use crate::http::Connection;
+use crate::http::{Connection, Request};
 
 const READY: &str = "listening on http://";
 
@@ -201,14 +201,28 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let before = self.child.try_wait();
+        let fails = std::thread::panicking() && self.log.is_some();
+        let report = fails.then(|| self.report());
         // It may have ended, and then there is nothing to kill.
         let _: std::io::Result<()> = self.child.kill();
         let _: std::io::Result<ExitStatus> = self.child.wait();
-        if std::thread::panicking()
-            && let Some(Ok(log)) = self.log.take().map(JoinHandle::join)
-        {
-            eprintln!("the server's end before it was killed: {before:?}, its log: {log}");
+        if let (Some(report), Some(Ok(log))) = (report, self.log.take().map(JoinHandle::join)) {
+            eprintln!("the server when the test failed: {report}; its log: {log}");
+        }
+    }
+}
+
+impl Server {
+    /// How it is, for a test that fails.
+    fn report(&mut self) -> String {
+        match self.child.try_wait() {
+            Ok(Some(status)) => format!("it had ended, {status}"),
+            Ok(None) => {
+                let request = Request { method: "GET", target: "/healthz", headers: &[], body: &[] };
+                let health = Connection::open(self.address).and_then(|mut own| own.exchange(&request));
+                format!("it ran on {}, health {:?}", self.address, health.map(|response| response.status))
+            }
+            Err(error) => format!("not known: {error}"),
         }
     }
 }
