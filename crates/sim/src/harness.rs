@@ -13,22 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Stamp};
 use millpond_engine::clock::StampClock;
-<<<<<<< HEAD
 use millpond_engine::environment::{Environment, EnvironmentSettings, Ticket};
-use millpond_store::MemoryDisk;
-=======
-use millpond_engine::environment::{Action, Environment, EnvironmentSettings, Ticket};
->>>>>>> cuts
 
 use crate::auditor::{Auditor, Breach, Submitted, Verdict};
 use crate::clock::SimClock;
 use crate::coverage::Coverage;
-<<<<<<< HEAD
-use crate::faults::{Fault, NextFault};
-=======
 use crate::disk::Disk;
-use crate::faults::{Fault, NextFault, draw_commit_fault};
->>>>>>> cuts
+use crate::faults::{Fault, NextFault};
 use crate::invariants;
 use crate::io::Io;
 use crate::random::Streams;
@@ -90,21 +81,7 @@ pub(crate) struct World {
     pub(crate) trace: Trace,
 }
 
-<<<<<<< HEAD
-fn make_plan(streams: &mut Streams) -> Vec<(u64, Planned)> {
-=======
-/// Leases that a commit leaves in somebody's hands.
-fn granted(changes: &ChangeSet) -> impl Iterator<Item = (MessageId, LeaseGeneration)> + '_ {
-    changes.deliveries.iter().filter_map(|change| match change {
-        DeliveryChange::Insert(row) | DeliveryChange::Update(row) => {
-            (row.state == DeliveryState::Leased).then(|| (row.message_id(), row.lease_generation))
-        }
-        DeliveryChange::Remove(_) => None,
-    })
-}
-
 fn make_plan(streams: &mut Streams, commands: u64) -> Vec<(u64, Planned)> {
->>>>>>> cuts
     let random = &mut streams.faults;
     let mut plan: Vec<_> = (0..random.between(3, 5)).map(|_| Planned::Crash).collect();
     plan.extend((0..random.between(2, 4)).map(|_| Planned::Takeover));
@@ -258,97 +235,6 @@ impl World {
         ticket
     }
 
-<<<<<<< HEAD
-=======
-    fn carry_out(&mut self, actions: Vec<Action>) -> Verdict {
-        for action in actions {
-            match action {
-                Action::Commit(changes) => {
-                    self.trace.note_commit(&changes);
-                    self.auditor.unseen.extend(granted(&changes));
-                    self.io.commit(changes);
-                }
-                Action::Rows(id, keys) => self.io.ask(id, Question::Rows(keys)),
-                Action::Contents(id, messages) => self.io.ask(id, Question::Contents(messages)),
-                Action::Scan(id, scan) => {
-                    self.trace.note(|| format!("read {id}: {scan:?}"));
-                    self.io.ask(id, Question::Scan(scan));
-                }
-                Action::Answer(ticket, answer) => self.answer(ticket, &answer)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn handle(&mut self, event: Event) -> Verdict {
-        let mut actions = Vec::new();
-        match event {
-            Event::Committed(commit) => {
-                self.trace.note(|| format!("durable {commit}"));
-                self.trusts_clock = false;
-                let survived = match self.pending_fault {
-                    Some(Fault::CommitUnknownHappened) => true,
-                    Some(Fault::FlushFailed) => !self.disk.flushes_fail(),
-                    _ => false,
-                };
-                if survived && let Some(fault) = self.pending_fault.take() {
-                    self.coverage.fault(fault);
-                }
-                self.environment.committed(commit, &mut actions);
-            }
-            Event::Failed(failure) => return self.commit_failed(&failure),
-            Event::Rows(id, rows) => self.environment.rows_read(id, rows),
-            Event::Contents(id, contents) => self.environment.contents_read(id, contents, &mut actions),
-            Event::Page(id, page) => {
-                self.trace.note(|| format!("page {id}: {} rows of {}", page.deliveries.len(), page.snapshot));
-                self.environment.page_read(id, page);
-            }
-        }
-        self.carry_out(actions)
-    }
-
-    fn break_something(&mut self) -> Verdict {
-        if !self.faults_on {
-            return Ok(());
-        }
-        let random = &mut self.streams.faults;
-        if self.pending_fault.is_none() && random.chance(30) {
-            self.pending_fault = draw_commit_fault(random);
-            self.next_fault.set(self.pending_fault);
-        }
-        if self.pending_fault.is_none() && self.disk.fail_flushes() {
-            self.pending_fault = Some(Fault::FlushFailed);
-        }
-        if !self.trusts_clock && random.chance(14) {
-            self.coverage.fault(match self.clock.disturb(random) {
-                ClockFault::Back => Fault::ClockBack,
-                ClockFault::Forward => Fault::ClockForward,
-                ClockFault::Frozen => Fault::ClockFrozen,
-            });
-        }
-        if random.chance(10) {
-            self.clock.set_right();
-        }
-        if random.chance(20) {
-            let waiting: Vec<Ticket> = self.tickets.keys().copied().collect();
-            if let Some(&ticket) = random.pick(&waiting) {
-                self.coverage.fault(Fault::Abandoned);
-                self.trace.note(|| format!("#{ticket} is abandoned"));
-                self.abandoned.insert(ticket);
-                self.environment.abandon(ticket);
-            }
-        }
-        while let Some(&(at, planned)) = self.plan.last() {
-            if at > self.submitted {
-                break;
-            }
-            self.plan.pop();
-            self.carry_out_plan(planned)?;
-        }
-        Ok(())
-    }
-
->>>>>>> cuts
     /// Waits until nothing is under way and compares everything.
     fn rest(&mut self) -> Verdict {
         for round in 0.. {

@@ -4,13 +4,8 @@ use millpond_core::Command;
 use millpond_core::time::Timestamp;
 use millpond_engine::CommitFailure;
 use millpond_engine::clock::StampClock;
-<<<<<<< HEAD
 use millpond_engine::environment::{Doubt, Environment, EnvironmentSettings, Leftovers};
-use millpond_store::{Lineage, MemoryDisk, StoreErrorKind, StoreFactory};
-=======
-use millpond_engine::environment::{Environment, EnvironmentSettings, Leftovers};
 use millpond_store::{Lineage, StoreErrorKind};
->>>>>>> cuts
 
 use super::{Backup, Planned, World};
 use crate::auditor::{Breach, Submitted, Verdict, demand};
