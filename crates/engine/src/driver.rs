@@ -98,7 +98,7 @@ impl Shared {
         environment: &str,
         command: Command,
     ) -> Result<Answer, EngineError> {
-        if self.closing.load(Ordering::Acquire) {
+        if self.is_closing() {
             return Err(EngineError::ShuttingDown);
         }
         let slot = self.slot(environment)?;
@@ -130,10 +130,15 @@ impl Shared {
     }
 
     pub(crate) fn create_environment(&self, environment: &str) -> Result<bool, EngineError> {
-        if self.closing.load(Ordering::Acquire) {
+        if self.is_closing() {
             return Err(EngineError::ShuttingDown);
         }
         self.factory.create_environment(environment).map_err(unavailable)
+    }
+
+    /// It has been told to shut down: nothing is opened any more by itself.
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
     }
 
     pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {

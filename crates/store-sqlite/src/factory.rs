@@ -122,9 +122,7 @@ impl SqliteFactory {
         let mark = place.witnesses.load(&entry.file);
         let taken = take_over(&connection, mark.as_ref(), place.settings.assume_restart)?;
         let mark = Mark { lineage: taken.lineage, commit: taken.opened.commit };
-        if taken.opened.lineage != Lineage::Restarted || place.settings.assume_restart {
-            place.witnesses.begin(&entry.file, &mark)?;
-        }
+        place.witnesses.begin(&entry.file, &mark)?;
         if entry.missing == Missing::Create && place.vfs.is_none() {
             sync_directory(&place.environments).map_err(of_file("flushing the directory"))?;
         }

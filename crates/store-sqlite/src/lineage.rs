@@ -28,7 +28,7 @@ pub(crate) struct Mark {
 pub(crate) trait Witnesses: Send + Sync + std::fmt::Debug {
     /// The mark, if there is one that can be trusted.
     fn load(&self, file: &str) -> Option<Mark>;
-    /// Begins a lineage, durably.
+    /// Begins a mark anew, durably, in a place of its own: one that is copied back over this one names another place.
     fn begin(&self, file: &str, mark: &Mark) -> Result<(), StoreError>;
     /// Remembers a durable commit. A failure is no one's business: the mark lags.
     fn note(&self, file: &str, mark: &Mark);
@@ -78,11 +78,12 @@ impl Witnesses for WitnessFiles {
 
     fn begin(&self, file: &str, mark: &Mark) -> Result<(), StoreError> {
         let write = || {
-            let path = self.directory.join(file);
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+            let (path, begun) = (self.directory.join(file), self.directory.join(format!("{file}.new")));
+            let mut file = File::create(&begun)?;
             let text = Self::text(&file, mark)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
+            std::fs::rename(begun, path)?;
             sync_directory(&self.directory)
         };
         write().map_err(of_file("writing a lineage"))
@@ -124,6 +125,17 @@ mod tests {
         std::fs::copy(directory.path().join("a"), directory.path().join("b")).expect("it is copied");
         assert_eq!(witnesses.load("b"), None, "a copy is not the file that it names");
         std::fs::write(directory.path().join("a"), "0123").expect("it is damaged");
+        assert_eq!(witnesses.load("a"), None);
+    }
+
+    #[test]
+    fn a_mark_that_is_written_over_by_an_older_copy_of_itself_is_not_trusted() {
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        let witnesses = WitnessFiles::new(directory.path().to_owned());
+        witnesses.begin("a", &mark(1)).expect("it is written");
+        let older = std::fs::read(directory.path().join("a")).expect("it is there");
+        witnesses.begin("a", &mark(2)).expect("it is written");
+        std::fs::write(directory.path().join("a"), older).expect("it is written over");
         assert_eq!(witnesses.load("a"), None);
     }
 

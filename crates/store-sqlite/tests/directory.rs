@@ -134,6 +134,25 @@ fn a_copy_of_the_whole_directory_is_a_restore_unless_a_restart_is_assumed() {
 }
 
 #[test]
+fn a_copy_that_is_written_over_the_files_it_was_made_of_is_a_restore() {
+    let directory = new_directory();
+    let (data, copy) = (directory.path().join("data"), directory.path().join("copy"));
+    let factory = open(&data);
+    let mut owner = Owner::open(&factory);
+    owner.send([delivery(1)]);
+    owner.close();
+    drop(factory);
+    copy_all(&data, &copy);
+
+    let mut owner = Owner::open(&open(&data));
+    owner.send([delivery(2)]);
+    owner.close();
+    copy_all(&copy, &data);
+    let owner = Owner::open(&open(&data));
+    assert_eq!((owner.opened.lineage, owner.opened.commit.0), (Lineage::Restored, 1));
+}
+
+#[test]
 fn a_renamed_directory_is_a_restart() {
     let directory = new_directory();
     let factory = open(&directory.path().join("data"));

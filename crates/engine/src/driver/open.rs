@@ -10,6 +10,7 @@ use millpond_store::{Lineage, StoreError};
 use crate::EngineError;
 use crate::clock::StampClock;
 use crate::commit::CommitFailure;
+use crate::driver::pools::{WriteJob, WriteWork};
 use crate::driver::slot::{Failed, Failure, OpenEnvironment, Phase, Slot, State};
 use crate::driver::{Shared, lock, unavailable};
 use crate::environment::{Doubt, Environment, Leftovers};
@@ -45,6 +46,11 @@ impl Slot {
                 state.armed = None;
                 state.phase = Phase::Open(Box::new(OpenEnvironment { environment, clock }));
                 self.set_open(true);
+                // What was known of its room went with the memory; sends may not eat the reserve until the next look.
+                shared.write(
+                    self,
+                    WriteJob { slot: Arc::clone(self), opening: state.opening, work: WriteWork::Space },
+                );
             }
             Err(error) => self.note_failure(shared, state, failed, &error),
         }
@@ -113,13 +119,14 @@ impl Slot {
         self.set_open(false);
         lock(&self.readers).clear();
         let next_due = open.environment.next_due_when_closed().map(Timestamp::as_millis);
+        // Before it closes: one that is closed and was not given a time counts as due at once.
+        if let Err(error) = shared.factory.set_next_due(&self.name, next_due) {
+            tracing::warn!(environment = %self.name, %error, "due time of a closed environment not stored");
+        }
         if let Some((_, store)) = lock(&self.store).take()
             && let Err(error) = store.close()
         {
             tracing::warn!(environment = %self.name, %error, "store not closed in order");
-        }
-        if let Err(error) = shared.factory.set_next_due(&self.name, next_due) {
-            tracing::warn!(environment = %self.name, %error, "due time of a closed environment not stored");
         }
     }
 }

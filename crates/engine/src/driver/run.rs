@@ -217,7 +217,8 @@ impl Slot {
                 } else {
                     environment.is_settled()
                 };
-                if close && state.callers.is_empty() {
+                // Grants whose answer nobody took may just have been brought back.
+                if close && state.callers.is_empty() && lock(&self.inbox).brought.notices.is_empty() {
                     self.close_environment(shared, state);
                 } else {
                     self.arm(shared, state);
@@ -261,13 +262,13 @@ impl Slot {
         let Some(due) = open.environment.next_due() else { return };
         let reading = shared.clock.read();
         let now = open.clock.advance(reading);
+        let at = reading.monotonic + due.since(now);
         // An alarm that is past has gone off.
-        if state.armed.is_some_and(|armed| armed <= due && armed > now) {
+        if state.armed.is_some_and(|armed| armed <= at && armed > reading.monotonic) {
             return;
         }
-        state.armed = Some(due.max(now));
-        let wait = due.since(now);
-        shared.timer.arm(self, reading.monotonic + wait, reading.monotonic);
+        state.armed = Some(at);
+        shared.timer.arm(self, at, reading.monotonic);
     }
 }
 

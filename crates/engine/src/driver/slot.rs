@@ -11,7 +11,6 @@ use std::time::Duration;
 use millpond_core::Command;
 use millpond_core::id::CommitSequence;
 use millpond_core::row::MessageContent;
-use millpond_core::time::Timestamp;
 use millpond_core::{Page, Rows};
 use millpond_store::{Store, StoreError, StoreReader};
 use tokio::sync::oneshot;
@@ -67,6 +66,13 @@ pub(crate) struct Inbox {
     pub(crate) bytes: usize,
 }
 
+impl Inbox {
+    /// Nothing is owed to anybody: no command without its answer, nothing that was brought and waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commands == 0 && self.brought.notices.is_empty() && self.brought.close.is_empty()
+    }
+}
+
 /// What the running thread owns.
 pub(crate) struct State {
     pub(crate) phase: Phase,
@@ -76,7 +82,9 @@ pub(crate) struct State {
     pub(crate) closing: Vec<oneshot::Sender<()>>,
     pub(crate) space_low: bool,
     pub(crate) last_work: Duration,
-    pub(crate) armed: Option<Timestamp>,
+    /// When the alarm that was set last goes off, by the monotonic clock. Not by the stamps: while they run slower than
+    /// it, an alarm goes off before what it was set for is due, and another one is needed.
+    pub(crate) armed: Option<Duration>,
 }
 
 pub(crate) struct Caller {
@@ -249,10 +257,7 @@ impl Slot {
 
     /// Closed, and nothing was brought to it.
     pub(crate) fn is_forgettable(&self) -> bool {
-        let inbox = lock(&self.inbox);
-        !self.is_open()
-            && inbox.commands == 0
-            && inbox.brought.notices.is_empty()
-            && inbox.brought.close.is_empty()
+        let Ok(state) = self.state.try_lock() else { return false };
+        matches!(state.phase, Phase::Closed) && lock(&self.inbox).is_empty()
     }
 }
