@@ -117,7 +117,7 @@ impl Shared {
         if let Some(slot) = lock(&self.slots).get(environment) {
             return Ok(Arc::clone(slot));
         }
-        let known = self.factory.has_environment(environment).map_err(unavailable)?;
+        let known = self.factory.has_environment(environment).map_err(|error| unavailable(&error))?;
         if !known {
             return Err(EngineError::EnvironmentNotFound(environment.to_owned()));
         }
@@ -133,7 +133,7 @@ impl Shared {
         if self.is_closing() {
             return Err(EngineError::ShuttingDown);
         }
-        self.factory.create_environment(environment).map_err(unavailable)
+        self.factory.create_environment(environment).map_err(|error| unavailable(&error))
     }
 
     /// It has been told to shut down: nothing is opened any more by itself.
@@ -199,8 +199,9 @@ impl Shared {
     }
 }
 
-pub(crate) fn unavailable(error: StoreError) -> EngineError {
+pub(crate) fn unavailable(error: &StoreError) -> EngineError {
     match error.kind {
+        StoreErrorKind::Corrupt => EngineError::Corrupt(error.to_string()),
         StoreErrorKind::Full => EngineError::Full,
         _ => EngineError::Unavailable(error.to_string()),
     }

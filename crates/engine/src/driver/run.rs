@@ -120,6 +120,7 @@ impl Slot {
             match event {
                 Event::Committed(commit, Ok(())) => environment.committed(commit, actions),
                 Event::Committed(_, Err(failure)) => return Some(Failure::Commit(failure)),
+                Event::Panicked => return Some(Failure::Panic),
                 Event::Rows(read, Ok(rows)) => environment.rows_read(read, rows),
                 Event::Contents(read, Ok(contents)) => environment.contents_read(read, contents, actions),
                 Event::Page(read, Ok(page)) => environment.page_read(read, page),

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub(crate) enum Event {
     Rows(ReadId, Result<Rows, StoreError>),
     Contents(ReadId, Result<Vec<Option<Arc<MessageContent>>>, StoreError>),
     Page(ReadId, Result<Page, StoreError>),
+    /// The store broke a promise in a way that only a panic tells.
+    Panicked,
     Space(bool),
 }
 
@@ -44,6 +47,8 @@ pub(crate) enum Event {
 pub(crate) enum Failure {
     Commit(CommitFailure),
     Read(StoreError),
+    /// A rule of the core or the engine was broken: nothing that memory says can be trusted.
+    Panic,
 }
 
 /// What was brought since the last turn.
@@ -110,7 +115,7 @@ pub(crate) struct Failed {
     pub(crate) attempts: u32,
     pub(crate) since: Duration,
     pub(crate) retry_at: Duration,
-    pub(crate) error: String,
+    pub(crate) error: EngineError,
 }
 
 pub(crate) struct Slot {
@@ -238,8 +243,10 @@ impl Slot {
 
     fn run_turns(self: &Arc<Self>) {
         loop {
-            if let Some(shared) = self.shared.upgrade() {
-                self.run(&shared);
+            if let Some(shared) = self.shared.upgrade()
+                && catch_unwind(AssertUnwindSafe(|| self.run(&shared))).is_err()
+            {
+                self.survive_panic(&shared);
             }
             if self.turn.end() {
                 return;

@@ -36,6 +36,12 @@ struct Faults {
     disk: MemoryDisk,
     /// So many openings fail.
     unopenable: AtomicU32,
+    /// So many openings panic.
+    open_panics: AtomicU32,
+    /// So many commits panic.
+    commit_panics: AtomicU32,
+    /// What is stored cannot be used.
+    corrupt: AtomicU32,
 }
 
 fn take(count: &AtomicU32) -> bool {
@@ -81,6 +87,7 @@ impl Store for FaultyStore {
         if take(&self.faults.unknown_lost) {
             return Err(StoreError::new(StoreErrorKind::Unknown, "commit"));
         }
+        assert!(!take(&self.faults.commit_panics), "planted: the commit panics");
         if take(&self.faults.full) {
             return Err(StoreError::new(StoreErrorKind::Full, "commit"));
         }
@@ -116,6 +123,10 @@ impl Store for FaultyStore {
 
 impl StoreFactory for FaultyDisk {
     fn open(&self, environment: &str) -> Result<(Box<dyn Store>, Opened), StoreError> {
+        assert!(!take(&self.faults.open_panics), "planted: the opening panics");
+        if take(&self.faults.corrupt) {
+            return Err(StoreError::new(StoreErrorKind::Corrupt, "open"));
+        }
         if take(&self.faults.unopenable) {
             return Err(StoreError::new(StoreErrorKind::Unavailable, "open"));
         }
@@ -282,4 +293,39 @@ async fn what_was_refused_while_the_store_was_away_is_not_done_when_it_is_back()
         tokio::task::yield_now().await;
     }
     assert_eq!(world.view("mail").await.counters.ready, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_in_a_store_is_answered_and_survived() {
+    let (world, faults) = world().await;
+    faults.commit_panics.store(1, Ordering::SeqCst);
+    faults.open_panics.store(1, Ordering::SeqCst);
+    let refused = world.engine.submit(ENVIRONMENT, send("mail", "lost")).await;
+    assert!(matches!(refused, Err(EngineError::Unknown(_))), "{refused:?}");
+    let waiting = tokio::spawn({
+        let engine = world.engine.clone();
+        async move {
+            while engine.submit(ENVIRONMENT, send("mail", "kept")).await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    while !waiting.is_finished() {
+        world.pass(std::time::Duration::from_millis(200));
+        tokio::task::yield_now().await;
+    }
+    waiting.await.expect("task");
+    assert_eq!(world.lease("mail", 0).await.len(), 1);
+    world.engine.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_used_is_refused_at_once() {
+    let (world, faults) = world().await;
+    faults.full.store(1, Ordering::SeqCst);
+    faults.corrupt.store(u32::MAX, Ordering::SeqCst);
+    let refused = world.engine.submit(ENVIRONMENT, send("mail", "lost")).await;
+    assert!(matches!(refused, Err(EngineError::Full)), "{refused:?}");
+    let refused = world.engine.submit(ENVIRONMENT, send("mail", "refused")).await;
+    assert!(matches!(refused, Err(EngineError::Corrupt(_))), "{refused:?}");
 }
