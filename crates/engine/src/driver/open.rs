@@ -10,6 +10,7 @@ use millpond_store::{Lineage, StoreError};
 use crate::EngineError;
 use crate::clock::StampClock;
 use crate::commit::CommitFailure;
+use crate::driver::pools::{WriteJob, WriteWork};
 use crate::driver::slot::{Failed, Failure, OpenEnvironment, Phase, Slot, State};
 use crate::driver::{Shared, lock, unavailable};
 use crate::environment::{Doubt, Environment, Leftovers};
@@ -45,6 +46,9 @@ impl Slot {
                 state.armed = None;
                 state.phase = Phase::Open(Box::new(OpenEnvironment { environment, clock }));
                 self.set_open(true);
+                // It may have been opened again because there was no room.
+                let (slot, opening) = (Arc::clone(self), state.opening);
+                shared.write(self, WriteJob { slot, opening, work: WriteWork::Space });
             }
             Err(error) => self.note_failure(shared, state, failed, &error),
         }
