@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, Error};
 
-use crate::connection::Database;
+use crate::connection::{BUSY_TIMEOUT, Database};
 use crate::settings::SqliteSettings;
 
 thread_local! {
@@ -67,6 +68,19 @@ impl Log {
     /// Lets go of the thread's connection, so that the writer's is the last.
     pub(crate) fn close(&self) {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Moves all of the log and gives its file's room back, unless somebody uses it right now.
+    pub(crate) fn give_back(&self, connection: &Connection) -> Result<(), Error> {
+        connection.busy_timeout(Duration::ZERO)?;
+        let truncated = connection.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0));
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        let busy: i64 = truncated?;
+        if busy == 0 {
+            self.frames.store(0, Ordering::Relaxed);
+            self.moved.store(0, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     fn run_on_own_connection(&self) {

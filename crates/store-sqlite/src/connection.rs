@@ -15,7 +15,7 @@ use crate::schema::{APPLICATION_ID, LAYOUT};
 use crate::settings::Synchronous;
 
 /// How long a connection waits for another one's write lock; only a take-over ever meets one.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Statements kept prepared by each connection: all that a writer uses.
 const STATEMENTS: usize = 48;

@@ -30,7 +30,7 @@ use crate::connection::Database;
 use crate::factory::{Place, SqliteFactory};
 use crate::lineage::{Mark, Witnesses};
 use crate::settings::SqliteSettings;
-use crate::space::Space;
+use crate::space::{Known, Space};
 
 use medium::Medium;
 
@@ -181,8 +181,12 @@ impl Space for Disk {
         std::mem::take(&mut self.medium().reserve) > 0
     }
 
-    fn is_low(&self) -> bool {
+    fn is_low(&self, _: &Known) -> bool {
         let medium = self.medium();
         medium.capacity.is_some() && medium.reserve == 0
+    }
+
+    fn is_tight(&self, _: &Known) -> bool {
+        false
     }
 }

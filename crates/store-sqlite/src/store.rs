@@ -1,5 +1,6 @@
 //! The right to write one environment: one transaction a change set, and what becomes of it when it fails.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,6 +16,7 @@ use crate::error::{at_commit, before_commit};
 use crate::factory::OpenStore;
 use crate::lineage::Mark;
 use crate::reader::SqliteReader;
+use crate::space::Known;
 use crate::{schema, write};
 
 /// The owner of one environment.
@@ -164,9 +166,27 @@ impl Store for SqliteStore {
     }
 
     fn stats(&mut self) -> Result<StoreStats, StoreError> {
-        let pages = get(self.connection()?, "page_count").map_err(before_commit("counting pages"))?;
-        let used_bytes = pages.cast_unsigned() * self.page_bytes + self.log.bytes();
-        Ok(StoreStats { used_bytes, space_low: self.open.place.space.is_low() })
+        let connection = self.connection()?;
+        let count = |pragma| get(connection, pragma).map_err(before_commit("counting pages"));
+        let size_bytes = count("page_count")?.cast_unsigned() * self.page_bytes;
+        let reusable_bytes = count("freelist_count")?.cast_unsigned() * self.page_bytes;
+        let known = || {
+            let file = |path: &Path| std::fs::metadata(path).map(|file| file.len());
+            let mut log = self.database.path.clone().into_os_string();
+            log.push("-wal");
+            Known {
+                log_bytes: file(Path::new(&log)).unwrap_or(0),
+                owed_bytes: size_bytes.saturating_sub(file(&self.database.path).unwrap_or(size_bytes)),
+                reusable_bytes,
+            }
+        };
+        let space = &self.open.place.space;
+        if self.log.bytes() > 0 && space.is_tight(&known()) {
+            // If somebody uses the log right now, it is asked for again at the next look.
+            let _: Result<(), Error> = self.log.give_back(connection);
+        }
+        let space_low = space.is_low(&known());
+        Ok(StoreStats { used_bytes: size_bytes + self.log.bytes(), space_low })
     }
 
     fn close(mut self: Box<Self>) -> Result<(), StoreError> {

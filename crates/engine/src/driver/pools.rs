@@ -8,7 +8,7 @@ use std::thread;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use millpond_core::id::Sequence;
 use millpond_core::{ChangeSet, RowKey, Scan};
-use millpond_store::{StoreError, StoreErrorKind, StoreReader};
+use millpond_store::{Store, StoreError, StoreErrorKind, StoreReader};
 
 use crate::EngineSettings;
 use crate::commit::{CommitFailure, commit};
@@ -100,9 +100,13 @@ fn contain(slot: &Arc<Slot>, opening: u64, work: impl FnOnce()) {
 fn run_write(job: WriteJob) {
     let mut held = lock(&job.slot.store);
     let store = held.as_mut().filter(|(opening, _)| *opening == job.opening);
+    let mut space = None;
     let event = match (job.work, store) {
         (WriteWork::Commit(changes), Some((_, store))) => {
             let result = commit(store.as_mut(), &changes);
+            if result.is_ok() && job.slot.note_sent(&changes) {
+                space = measure(&job.slot, store.as_mut());
+            }
             if result.is_err() {
                 // The next commit may be waiting already, and is built on this one. A lost commit's number is taken,
                 // so the store would not refuse what follows it.
@@ -118,18 +122,28 @@ fn run_write(job: WriteJob) {
             let error = StoreError::new(StoreErrorKind::Closed, "commit");
             Event::Committed(changes.commit, Err(CommitFailure { unknown: false, error }))
         }
-        (WriteWork::Space, Some((_, store))) => match store.stats() {
-            Ok(stats) => Event::Space(stats.space_low),
-            Err(error) => {
-                tracing::warn!(environment = %job.slot.name, %error, "room not known");
-                return;
-            }
+        (WriteWork::Space, Some((_, store))) => match measure(&job.slot, store.as_mut()) {
+            Some(event) => event,
+            None => return,
         },
         (WriteWork::Space, None) => return,
     };
     // Brought before a reader can find the store gone and bring that.
     job.slot.bring(job.opening, event);
+    if let Some(event) = space {
+        job.slot.bring(job.opening, event);
+    }
     drop(held);
+}
+
+fn measure(slot: &Slot, store: &mut dyn Store) -> Option<Event> {
+    match store.stats() {
+        Ok(stats) => Some(Event::Space(stats.space_low)),
+        Err(error) => {
+            tracing::warn!(environment = %slot.name, %error, "room not known");
+            None
+        }
+    }
 }
 
 fn run_read(job: ReadJob) {

@@ -5,14 +5,13 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use millpond_core::Command;
 use millpond_core::id::CommitSequence;
 use millpond_core::row::MessageContent;
-use millpond_core::{Page, Rows};
+use millpond_core::{ChangeSet, Command, Page, Rows};
 use millpond_store::{Store, StoreError, StoreReader};
 use tokio::sync::oneshot;
 
@@ -118,6 +117,10 @@ pub(crate) struct Failed {
     pub(crate) error: EngineError,
 }
 
+/// After so many bytes of sends room is asked for without waiting for the next look: a second is enough to fill what is
+/// kept free.
+const SENT_BYTES: usize = 8 * 1024 * 1024;
+
 pub(crate) struct Slot {
     pub(crate) name: Box<str>,
     pub(crate) writer: usize,
@@ -126,6 +129,8 @@ pub(crate) struct Slot {
     pub(crate) state: Mutex<State>,
     pub(crate) store: Mutex<Option<(u64, Box<dyn Store>)>>,
     pub(crate) readers: Mutex<Vec<(u64, Box<dyn StoreReader>)>>,
+    /// Bytes sent since room was last asked for.
+    unmeasured: AtomicUsize,
     turn: Turn,
     /// The pipeline is full: the end of a commit will run the slot, new mail need not.
     pub(crate) full: AtomicBool,
@@ -157,6 +162,7 @@ impl Slot {
             state: Mutex::new(state),
             store: Mutex::new(None),
             readers: Mutex::new(Vec::new()),
+            unmeasured: AtomicUsize::new(0),
             turn: Turn::new(),
             full: AtomicBool::new(false),
             open: AtomicBool::new(false),
@@ -252,6 +258,17 @@ impl Slot {
                 return;
             }
         }
+    }
+
+    /// Counts what a commit stored. `true`: it is time to ask for room.
+    pub(crate) fn note_sent(&self, changes: &ChangeSet) -> bool {
+        let sent: usize = changes.messages.iter().map(|message| message.content.size_bytes()).sum();
+        let unmeasured = self.unmeasured.fetch_add(sent, Ordering::Relaxed) + sent;
+        let is_time = unmeasured >= SENT_BYTES;
+        if is_time {
+            self.unmeasured.store(0, Ordering::Relaxed);
+        }
+        is_time
     }
 
     pub(crate) fn set_open(&self, open: bool) {
