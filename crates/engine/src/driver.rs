@@ -27,8 +27,8 @@ use slot::Mail;
 pub(crate) use slot::Slot;
 use timer::Timer;
 
-/// A lock is only ever poisoned by a panic, which an assertion of the core raises; its data is still whole, because
-/// the environment is dropped with it.
+/// Takes a lock that a panic may have poisoned: whoever panicked has dropped, or is about to drop, the environment whose
+/// data it guards (`open.rs`, `survive_panic`).
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

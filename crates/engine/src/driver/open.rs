@@ -51,6 +51,8 @@ impl Slot {
                 *lock(&self.store) = Some((state.opening, store));
                 state.space_low = low;
                 state.armed = None;
+                // Being opened is work: whoever was opened for something that is due is not idle.
+                state.last_work = reading.monotonic;
                 state.phase = Phase::Open(Box::new(OpenEnvironment { environment, clock }));
                 self.set_open(true);
             }

@@ -49,7 +49,7 @@ impl Slot {
             self.let_go(&mut state.callers, &inbox.abandoned);
             failure = self.take_events(state, inbox.events, &mut actions);
         } else {
-            self.keep_for_later(state, commands, inbox.notices);
+            self.keep_for_later(state, commands, inbox.notices, &inbox.abandoned);
             // After that, so that nothing is kept whose caller is told that nothing was done.
             self.give_up_waiting(shared, state);
         }
@@ -92,8 +92,15 @@ impl Slot {
         }
     }
 
-    fn keep_for_later(&self, state: &mut State, commands: Vec<(Ticket, Command)>, notices: Vec<Command>) {
+    fn keep_for_later(
+        &self,
+        state: &mut State,
+        commands: Vec<(Ticket, Command)>,
+        notices: Vec<Command>,
+        abandoned: &[Ticket],
+    ) {
         if let Phase::Failed(failed) = &mut state.phase {
+            abandoned.iter().for_each(|&ticket| failed.left.abandon(ticket));
             for (ticket, command) in commands {
                 failed.left.keep(Some(ticket), command);
             }

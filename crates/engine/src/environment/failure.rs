@@ -51,6 +51,12 @@ impl Leftovers {
         self.mails.iter().filter_map(|mail| mail.ticket).collect()
     }
 
+    /// A caller has left: its command is not worth applying any more, unless it sends.
+    pub(crate) fn abandon(&mut self, ticket: Ticket) {
+        let waits = |mail: &Mail| matches!(mail.command, Command::Lease(_));
+        self.mails.retain(|mail| mail.ticket != Some(ticket) || !waits(mail));
+    }
+
     /// Nobody waits for an answer any more; what was nobody's from the beginning is kept.
     pub(crate) fn forget_callers(&mut self) {
         self.mails.retain(|mail| mail.ticket.is_none());
