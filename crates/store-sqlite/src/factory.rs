@@ -39,8 +39,8 @@ pub(crate) struct Place {
     pub(crate) environments: PathBuf,
     pub(crate) vfs: Option<String>,
     pub(crate) open: Mutex<OpenStores>,
-    /// Connections of owners that left with an unknown outcome, by file. A flush that failed may have lost frames that
-    /// the page cache still shows; while one of these is open, the log's index does not take them in, and the take-over
+    /// Connections of owners that left with an unknown outcome, and of take-overs that failed, by file. A flush that
+    /// failed may have lost frames that the page cache still shows; while one of these is open, the log's index does not take them in, and the take-over
     /// writes over them.
     pub(crate) unresolved: Mutex<HashMap<String, Connection>>,
     pub(crate) _lock: Option<File>,
@@ -118,9 +118,18 @@ impl SqliteFactory {
             vfs: place.vfs.clone(),
             synchronous: place.settings.synchronous,
         };
-        let (connection, _) = database.open(entry.missing, open.cache_kib, schema::ENVIRONMENT)?;
+        let connection = database.connect_writer(entry.missing)?;
         let mark = place.witnesses.load(&entry.file);
-        let taken = take_over(&connection, mark.as_ref(), place.settings.assume_restart)?;
+        let taken = database
+            .prepare_writer(&connection, entry.missing, open.cache_kib, schema::ENVIRONMENT)
+            .and_then(|_| take_over(&connection, mark.as_ref(), place.settings.assume_restart));
+        let taken = match taken {
+            Ok(taken) => taken,
+            Err(error) => {
+                place.keep_until_reopened(&entry.file, connection);
+                return Err(error);
+            }
+        };
         let mark = Mark { lineage: taken.lineage, commit: taken.opened.commit };
         place.witnesses.begin(&entry.file, &mark)?;
         if entry.missing == Missing::Create && place.vfs.is_none() {

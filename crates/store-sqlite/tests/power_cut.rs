@@ -4,7 +4,7 @@
 use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::DeliveryState;
 use millpond_core::{ChangeSet, DeliveryChange};
-use millpond_store::{Lineage, MemoryDisk, Resolution, StoreErrorKind, StoreFactory};
+use millpond_store::{Lineage, MemoryDisk, Resolution, StoreError, StoreErrorKind, StoreFactory};
 use millpond_store_conformance::rows::{ENVIRONMENT, Owner, delivery, insert};
 use millpond_store_conformance::{Place, exercise};
 use millpond_store_sqlite::power_cut::{Backup, Disk};
@@ -240,6 +240,29 @@ fn who_opens_again_after_a_failed_flush_builds_on_what_is_durable() {
         let (_factory, mut owner) = open(&disk);
         assert_eq!((owner.opened.commit.0, owner.delivery(100).is_some()), (last, happened), "seed {seed}");
         assert_eq!(owner.delivery(201), Some(delivery(201)), "seed {seed}");
+    }
+}
+
+#[test]
+fn nobody_builds_on_an_opening_whose_flush_failed() {
+    for (seed, is_new) in (0..60).flat_map(|seed| [(seed, true), (seed, false)]) {
+        let (disk, mut random) = (new_disk(), SplitMix(seed));
+        let factory = disk.factory(SqliteSettings::default()).expect("the disk works");
+        factory.create_environment(ENVIRONMENT).expect("it is made");
+        if !is_new {
+            Owner::open(&factory).send([delivery(1)]);
+        }
+        disk.fail_flushes(1 + random.below(4));
+        while disk.failing_flushes() > 0 {
+            // Each try meets one failing flush or more. In a new file SQLite makes up for some.
+            let _: Result<_, StoreError> = factory.open(ENVIRONMENT);
+        }
+        let mut owner = Owner::open(&factory);
+        owner.send([delivery(2)]);
+        drop((owner, factory));
+        disk.power_cut(&mut || random.next());
+        let (_factory, mut owner) = open(&disk);
+        assert_eq!(owner.delivery(2), Some(delivery(2)), "seed {seed}, new: {is_new}");
     }
 }
 

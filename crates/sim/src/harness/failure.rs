@@ -59,7 +59,9 @@ impl World {
             Planned::Takeover => {
                 self.coverage.fault(Fault::Takeover);
                 self.openings += 1;
-                drop(self.disk.open());
+                if let Err(error) = self.disk.open() {
+                    self.trace.note(|| format!("the other owner failed: {:?}", error.kind));
+                }
             }
         }
         Ok(())
@@ -79,6 +81,7 @@ impl World {
         self.openings += 1;
         self.next_fault.set(None);
         self.pending_fault = None;
+        self.io.release();
         let opened = self.try_open()?;
         self.disk.heal_flushes();
         self.io = opened.io;

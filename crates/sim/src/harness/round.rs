@@ -82,6 +82,7 @@ impl World {
             self.next_fault.set(self.pending_fault);
         }
         if self.pending_fault.is_none() && self.disk.fail_flushes() {
+            self.trace.note(|| "flushes are to fail".to_owned());
             self.pending_fault = Some(Fault::FlushFailed);
         }
         if !self.trusts_clock && random.chance(14) {
