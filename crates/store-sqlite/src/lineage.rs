@@ -2,20 +2,25 @@
 //!
 //! A database holds a random lineage, and a file beside it holds the same lineage, the highest commit that was seen
 //! durable, and which file it is itself: its inode and when it was made, which a copy cannot have. A database copied
-//! back alone is behind that commit; one copied back with its file finds that the file is another one. Written without a flush at most once a second: a mark that lags only makes
+//! back alone is behind that commit; one copied back with its file finds that the file is another one, or, if it was
+//! written over in place, that the kernel saw it change at another time than it says. Written without a flush at most once a second: a mark that lags only makes
 //! a copy of the last second look like a restart, which the fence bears (A2).
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use millpond_core::id::CommitSequence;
 use millpond_store::{Lineage, StoreError};
 
 use crate::connection::sync_directory;
 use crate::error::of_file;
+
+/// How far the time of writing that a mark states may be from when its file changed. After a loss of power content and
+/// inode may be of different moments.
+const WRITING_SECONDS: u64 = 60;
 
 /// What is remembered of a database outside of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,7 +49,7 @@ pub(crate) fn judge(mark: Option<&Mark>, lineage: &str, commit: CommitSequence) 
     }
 }
 
-/// Marks in files, one an environment: `lineage commit inode born`, each of fixed width.
+/// Marks in files, one an environment: `lineage commit written inode born`, each of fixed width.
 #[derive(Debug)]
 pub(crate) struct WitnessFiles {
     directory: PathBuf,
@@ -56,8 +61,16 @@ impl WitnessFiles {
     }
 
     fn text(file: &File, mark: &Mark) -> std::io::Result<String> {
-        Ok(format!("{} {:020} {}\n", mark.lineage, mark.commit.0, identity(&file.metadata()?)))
+        let written = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let identity = identity(&file.metadata()?);
+        Ok(format!("{} {:020} {written:020} {identity}\n", mark.lineage, mark.commit.0))
     }
+}
+
+/// Whether the file changed when its content says. A copy cannot set the time that the kernel notes.
+fn is_written_at(file: &Metadata, written: u64) -> bool {
+    let changed = u64::try_from(file.ctime()).unwrap_or(0);
+    changed.abs_diff(written) <= WRITING_SECONDS
 }
 
 /// Which file it is. Inodes are used again, so the time of its making belongs to it, where it is known.
@@ -71,9 +84,11 @@ impl Witnesses for WitnessFiles {
         let path = self.directory.join(file);
         let text = std::fs::read_to_string(&path).ok()?;
         let (lineage, rest) = text.strip_suffix('\n')?.split_once(' ')?;
-        let (commit, itself) = rest.split_once(' ')?;
+        let (commit, rest) = rest.split_once(' ')?;
+        let (written, itself) = rest.split_once(' ')?;
         let mark = Mark { lineage: lineage.to_owned(), commit: CommitSequence(commit.parse().ok()?) };
-        (itself == identity(&std::fs::metadata(&path).ok()?)).then_some(mark)
+        let found = std::fs::metadata(&path).ok()?;
+        (itself == identity(&found) && is_written_at(&found, written.parse().ok()?)).then_some(mark)
     }
 
     fn begin(&self, file: &str, mark: &Mark) -> Result<(), StoreError> {

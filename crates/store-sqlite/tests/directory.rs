@@ -164,6 +164,40 @@ fn a_renamed_directory_is_a_restart() {
 }
 
 #[test]
+fn an_older_copy_written_over_the_directory_in_place_is_a_restore() {
+    let directory = new_directory();
+    let (data, copy) = (directory.path().join("data"), directory.path().join("copy"));
+    let factory = open(&data);
+    let mut owner = Owner::open(&factory);
+    owner.send([delivery(1)]);
+    owner.close();
+    drop(factory);
+    copy_all(&data, &copy);
+    // As if the copy had been made an hour ago.
+    for (name, _) in files(&copy.join("lineage")) {
+        let path = copy.join("lineage").join(name);
+        let text = fs::read_to_string(&path).expect("it is there");
+        let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        let written: u64 = words[2].parse().expect("it is a time");
+        words[2] = format!("{:020}", written - 3_600);
+        fs::write(&path, words.join(" ")).expect("it is written");
+    }
+
+    let factory = open(&data);
+    let mut owner = Owner::open(&factory);
+    assert_eq!(owner.opened.lineage, Lineage::Restarted);
+    owner.send([delivery(2)]);
+    owner.close();
+    drop(factory);
+    copy_all(&copy, &data);
+    let factory = open(&data);
+    let owner = Owner::open(&factory);
+    assert_eq!((owner.opened.lineage, owner.opened.commit.0), (Lineage::Restored, 1));
+    owner.close();
+    assert_eq!(Owner::open(&factory).opened.lineage, Lineage::Restarted, "the mark is its own again");
+}
+
+#[test]
 fn a_file_that_was_lost_is_damage_and_not_a_new_environment() {
     let directory = new_directory();
     let factory = open(directory.path());
