@@ -72,13 +72,15 @@ impl SqliteFactory {
         let lock = directory::take(path)?;
         let catalogue =
             Database { path: path.join("catalogue.sqlite"), vfs: None, synchronous: settings.synchronous };
+        let environments = path.join("environments");
+        let missing = catalogue_missing(&catalogue.path, &environments)?;
         let place = Place {
             witnesses: Box::new(WitnessFiles::new(path.join("lineage"))),
             space: Box::new(FileSpace::new(path.to_owned(), &settings)),
             checkpointer: Checkpointer::start(&settings)
                 .map_err(of_file("starting the checkpoint thread"))?,
-            catalogue: Catalogue::open(&catalogue)?,
-            environments: path.join("environments"),
+            catalogue: Catalogue::open(&catalogue, missing)?,
+            environments,
             vfs: None,
             open: Mutex::default(),
             unresolved: Mutex::default(),
@@ -217,6 +219,32 @@ impl Drop for OpenStore {
             }
         }
     }
+}
+
+/// Whether the catalogue may be made: only while there is no database that it would have to name.
+fn catalogue_missing(catalogue: &Path, environments: &Path) -> Result<Missing, StoreError> {
+    let mut has_databases = false;
+    let context = format!("reading {}", environments.display());
+    for entry in std::fs::read_dir(environments).map_err(of_file(&context))? {
+        let name = entry.map_err(of_file(&context))?.file_name();
+        has_databases |= Path::new(&name).extension().is_some_and(|extension| extension == "sqlite");
+    }
+    if !has_databases {
+        return Ok(Missing::Create);
+    }
+    let bytes = match std::fs::metadata(catalogue) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+        found => found.map_err(of_file("reading the catalogue"))?.len(),
+    };
+    if bytes == 0 {
+        let context = format!(
+            "the catalogue {} is missing or empty, but {} holds databases that it has to name: was it lost?",
+            catalogue.display(),
+            environments.display()
+        );
+        return Err(StoreError::new(StoreErrorKind::Corrupt, context));
+    }
+    Ok(Missing::IsLost)
 }
 
 /// What taking an environment over found.

@@ -26,7 +26,7 @@ use millpond_store::{StoreError, StoreErrorKind};
 
 use crate::catalogue::Catalogue;
 use crate::checkpoint::Checkpointer;
-use crate::connection::Database;
+use crate::connection::{Database, Missing};
 use crate::factory::{Place, SqliteFactory};
 use crate::lineage::{Mark, Witnesses};
 use crate::settings::SqliteSettings;
@@ -73,7 +73,7 @@ impl Disk {
             witnesses: Box::new(self.clone()),
             space: Box::new(self.clone()),
             checkpointer: Checkpointer::inline(&settings),
-            catalogue: Catalogue::open(&catalogue)?,
+            catalogue: Catalogue::open(&catalogue, Missing::Create)?,
             environments: format!("/{}/environments", self.number).into(),
             vfs: Some(vfs::NAME.to_owned()),
             open: Mutex::default(),

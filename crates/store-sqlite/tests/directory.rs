@@ -213,6 +213,26 @@ fn a_file_that_was_lost_is_damage_and_not_a_new_environment() {
 }
 
 #[test]
+fn a_catalogue_that_was_lost_is_damage_and_not_an_empty_directory() {
+    for is_removed in [true, false] {
+        let directory = new_directory();
+        let catalogue = directory.path().join("catalogue.sqlite");
+        let lose = || if is_removed { fs::remove_file(&catalogue) } else { fs::write(&catalogue, "") };
+        drop(open(directory.path()));
+        lose().expect("it is there");
+        let factory = open(directory.path());
+        Owner::open(&factory).close();
+        drop(factory);
+        lose().expect("it is there");
+        for _ in 0..2 {
+            let error = SqliteFactory::open(directory.path(), settings()).map(drop).expect_err("it is lost");
+            assert_eq!(error.kind, StoreErrorKind::Corrupt);
+            assert!(error.to_string().contains("catalogue.sqlite is missing or empty"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn a_file_that_is_something_else_is_damage() {
     for content in ["not a database, but long enough to be looked at as one ".repeat(50), String::new()] {
         let directory = new_directory();
