@@ -50,7 +50,7 @@ counter!(
     CommitSequence(u64)
 );
 counter!(
-    /// Number of one opening of an environment: max(last + 1, whole seconds since 2020-01-01).
+    /// Number of one opening of an environment: max(last + 1, [`Incarnation::by_clock`]). Below 2^33 until 2054.
     Incarnation(u64)
 );
 
@@ -60,6 +60,19 @@ impl LeaseGeneration {
 }
 
 impl Incarnation {
+    /// How long one number stands for.
+    pub const PERIOD_MILLIS: i64 = 125;
+    /// 2020-01-01, where the numbers start to count.
+    const EPOCH_MILLIS: i64 = 1_577_836_800_000;
+
+    /// Periods of 125 ms since 2020-01-01. If an environment is never opened more often than that, a restored copy starts
+    /// above everything that its lost future gave (docs/decisions/0007).
+    #[must_use]
+    pub fn by_clock(now: Timestamp) -> Self {
+        let periods = (now.as_millis() - Self::EPOCH_MILLIS) / Self::PERIOD_MILLIS;
+        Self(u64::try_from(periods).unwrap_or(0))
+    }
+
     /// The lowest lease generation that this incarnation may give: incarnation × 2^20.
     #[must_use]
     pub const fn generation_floor(self) -> LeaseGeneration {

@@ -35,9 +35,6 @@ pub(crate) use rows::Resident;
 use rows::Rows;
 pub(crate) use waiters::Waiter;
 
-/// Seconds from the Unix epoch to 2020-01-01, where incarnations start to count.
-const INCARNATION_EPOCH_SECONDS: i64 = 1_577_836_800;
-
 /// What the core starts from.
 #[derive(Clone, Debug)]
 pub struct OpenState {
@@ -112,9 +109,7 @@ impl Core {
     #[must_use]
     pub fn open(settings: CoreSettings, open: OpenState) -> Self {
         let mut environment = open.environment;
-        let seconds = open.now.as_millis() / 1_000 - INCARNATION_EPOCH_SECONDS;
-        let by_clock = Incarnation(u64::try_from(seconds).unwrap_or(0));
-        environment.incarnation = environment.incarnation.next().max(by_clock);
+        environment.incarnation = environment.incarnation.next().max(Incarnation::by_clock(open.now));
         // Sequences start at 1: a watermark of 0 means that nothing was purged.
         environment.next_sequence = environment.next_sequence.max(Sequence(1));
         // What a store marked when it found a restored copy ends at the first opening that commits.

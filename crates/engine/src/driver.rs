@@ -27,8 +27,8 @@ use slot::Mail;
 pub(crate) use slot::Slot;
 use timer::Timer;
 
-/// A lock is only ever poisoned by a panic, which an assertion of the core raises; its data is still whole, because
-/// the environment is dropped with it.
+/// Takes a lock that a panic may have poisoned: whoever panicked has dropped, or is about to drop, the environment whose
+/// data it guards (`open.rs`, `survive_panic`).
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -98,7 +98,7 @@ impl Shared {
         environment: &str,
         command: Command,
     ) -> Result<Answer, EngineError> {
-        if self.closing.load(Ordering::Acquire) {
+        if self.is_closing() {
             return Err(EngineError::ShuttingDown);
         }
         let slot = self.slot(environment)?;
@@ -117,7 +117,7 @@ impl Shared {
         if let Some(slot) = lock(&self.slots).get(environment) {
             return Ok(Arc::clone(slot));
         }
-        let known = self.factory.has_environment(environment).map_err(unavailable)?;
+        let known = self.factory.has_environment(environment).map_err(|error| unavailable(&error))?;
         if !known {
             return Err(EngineError::EnvironmentNotFound(environment.to_owned()));
         }
@@ -130,10 +130,15 @@ impl Shared {
     }
 
     pub(crate) fn create_environment(&self, environment: &str) -> Result<bool, EngineError> {
-        if self.closing.load(Ordering::Acquire) {
+        if self.is_closing() {
             return Err(EngineError::ShuttingDown);
         }
-        self.factory.create_environment(environment).map_err(unavailable)
+        self.factory.create_environment(environment).map_err(|error| unavailable(&error))
+    }
+
+    /// It has been told to shut down: nothing is opened any more by itself.
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
     }
 
     pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
@@ -194,8 +199,9 @@ impl Shared {
     }
 }
 
-pub(crate) fn unavailable(error: StoreError) -> EngineError {
+pub(crate) fn unavailable(error: &StoreError) -> EngineError {
     match error.kind {
+        StoreErrorKind::Corrupt => EngineError::Corrupt(error.to_string()),
         StoreErrorKind::Full => EngineError::Full,
         _ => EngineError::Unavailable(error.to_string()),
     }

@@ -3,6 +3,9 @@
 /// A command that has no outcome. `effect` of each: nothing happened, except for [`EngineError::Unknown`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EngineError {
+    /// What is stored of the environment cannot be used. It is looked at again from time to time.
+    #[error("what is stored cannot be used: {0}")]
+    Corrupt(String),
     /// There is no such environment.
     #[error("environment {0} does not exist")]
     EnvironmentNotFound(String),

@@ -64,6 +64,16 @@ impl Coverage {
         coverage
     }
 
+    /// Everything that has to occur where the disk loses power.
+    #[must_use]
+    pub fn expected_with_power_cuts() -> Self {
+        let mut coverage = Self::expected();
+        for fault in Fault::OF_DISK {
+            coverage.add(format!("fault {fault:?}"), 0);
+        }
+        coverage
+    }
+
     fn add(&mut self, name: String, times: u64) {
         *self.counts.entry(name).or_default() += times;
     }

@@ -8,7 +8,7 @@ use millpond_store::{Resolution, Store, StoreError, StoreErrorKind, StoreReader,
 
 use crate::random::Random;
 
-/// Everything that is made to break. `ALL` is what a run has to have seen.
+/// Everything that is made to break. `ALL` is what a run has to have seen, `OF_DISK` along with it one with power cuts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fault {
     /// A caller stopped waiting for its answer.
@@ -33,6 +33,10 @@ pub enum Fault {
     CommitUnresolvedLost,
     /// The process died with whatever was not written yet.
     Crash,
+    /// A flush failed: what it should have flushed is durable or not.
+    FlushFailed,
+    /// The power went in the middle of a write or a flush.
+    PowerLost,
     /// An older copy of the data was put back.
     Restore,
     /// Another owner opened the environment.
@@ -59,6 +63,9 @@ impl Fault {
         Self::Takeover,
         Self::Undelivered,
     ];
+
+    /// Kinds that only a disk under SQLite has.
+    pub const OF_DISK: [Self; 2] = [Self::FlushFailed, Self::PowerLost];
 }
 
 /// Faults that a commit can meet.

@@ -14,11 +14,11 @@ use millpond_core::time::Timestamp;
 use millpond_core::{Command, Stamp};
 use millpond_engine::clock::StampClock;
 use millpond_engine::environment::{Environment, EnvironmentSettings, Ticket};
-use millpond_store::MemoryDisk;
 
 use crate::auditor::{Auditor, Breach, Submitted, Verdict};
 use crate::clock::SimClock;
 use crate::coverage::Coverage;
+use crate::disk::Disk;
 use crate::faults::{Fault, NextFault};
 use crate::invariants;
 use crate::io::Io;
@@ -27,18 +27,13 @@ use crate::settings::draw_settings;
 use crate::trace::Trace;
 use crate::workload::{Kind, Scene, Workload};
 
-/// The name of the one environment.
-const ENVIRONMENT: &str = "world";
-/// Commands of the chaos phase.
-const COMMANDS: u64 = 1_200;
 /// Invariants are checked after so many steps.
 const CHECK_EVERY: u64 = 24;
 /// Commands between two moments of rest.
 const REST_EVERY: u64 = 150;
 
-/// Data put aside, and what was known then.
+/// What was known when the data was copied.
 struct Backup {
-    disk: MemoryDisk,
     auditor: Auditor,
     unanswered: Vec<Submitted>,
     stamp: Timestamp,
@@ -60,7 +55,9 @@ pub(crate) struct World {
     stamps: StampClock,
     highest_stamp: Timestamp,
     settings: EnvironmentSettings,
-    disk: MemoryDisk,
+    disk: Box<dyn Disk>,
+    /// Commands of the chaos phase.
+    commands: u64,
     next_fault: NextFault,
     pending_fault: Option<Fault>,
     io: Io,
@@ -84,34 +81,38 @@ pub(crate) struct World {
     pub(crate) trace: Trace,
 }
 
-fn make_plan(streams: &mut Streams) -> Vec<(u64, Planned)> {
+fn make_plan(streams: &mut Streams, commands: u64) -> Vec<(u64, Planned)> {
     let random = &mut streams.faults;
     let mut plan: Vec<_> = (0..random.between(3, 5)).map(|_| Planned::Crash).collect();
     plan.extend((0..random.between(2, 4)).map(|_| Planned::Takeover));
     plan.extend((0..random.between(2, 4)).map(|_| Planned::Restore));
-    let mut plan: Vec<_> = plan.into_iter().map(|what| (random.between(60, COMMANDS), what)).collect();
-    plan.extend((0..4).map(|part| (random.between(40 + part * 250, 280 + part * 250), Planned::Backup)));
+    let mut plan: Vec<_> = plan.into_iter().map(|what| (random.between(60, commands), what)).collect();
+    let part = commands * 5 / 24;
+    plan.extend((0..4).map(|number| {
+        let begin = 40 + number * part;
+        (random.between(begin, begin + part - 10), Planned::Backup)
+    }));
     plan.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     plan
 }
 
 impl World {
-    /// The world of a seed.
-    pub(crate) fn new(seed: u64, trace: Trace) -> Option<Self> {
+    /// The world of a seed: so many commands over this disk.
+    pub(crate) fn new(seed: u64, trace: Trace, disk: Box<dyn Disk>, commands: u64) -> Result<Self, Breach> {
         let mut streams = Streams::new(seed);
         let settings = draw_settings(&mut streams.settings);
         let clock = SimClock::default();
-        let disk = MemoryDisk::new();
         let next_fault = NextFault::default();
-        let plan = make_plan(&mut streams);
-        let opened = failure::open(&disk, &next_fault, &clock, settings)?;
-        Some(Self {
+        let plan = make_plan(&mut streams, commands);
+        let opened = failure::open(&*disk, &next_fault, &clock, settings)?;
+        Ok(Self {
             streams,
             stamps: opened.stamps,
             highest_stamp: Timestamp::ZERO,
             clock,
             settings,
             disk,
+            commands,
             next_fault,
             pending_fault: None,
             io: opened.io,
@@ -142,14 +143,14 @@ impl World {
             self.rest()?;
         }
         let mut next_rest = REST_EVERY;
-        while self.submitted < COMMANDS {
+        while self.submitted < self.commands {
             self.step(true)?;
             if self.submitted >= next_rest {
                 next_rest += REST_EVERY;
                 self.rest()?;
             }
         }
-        self.faults_on = false;
+        self.heal()?;
         self.rest()?;
         self.drain()
     }
@@ -164,10 +165,16 @@ impl World {
                 self.submit_kind(kind);
             }
             self.break_something()?;
+            if self.disk.has_failed() {
+                return self.crash();
+            }
         }
         for _ in 0..self.streams.latency.below(6) {
             if let Some(event) = self.io.advance(&mut self.streams.latency) {
                 self.handle(event)?;
+            }
+            if self.disk.has_failed() {
+                return self.crash();
             }
         }
         if self.streams.latency.chance(800) {
@@ -194,7 +201,7 @@ impl World {
 
     /// The invariants of memory, against all that is stored.
     fn check(&mut self) -> Verdict {
-        invariants::check(&self.environment, &self.disk.dump(ENVIRONMENT), &self.settings)
+        invariants::check(&self.environment, &self.disk.dump()?, &self.settings)
     }
 
     fn submit_kind(&mut self, kind: Kind) {
@@ -249,7 +256,7 @@ impl World {
         let left: Vec<Submitted> = std::mem::take(&mut self.tickets).into_values().collect();
         self.abandoned.clear();
         self.index += 1;
-        let dump = self.disk.dump(ENVIRONMENT);
+        let dump = self.disk.dump()?;
         self.auditor.compare(&dump, &left, self.environment.stamp(), self.index)?;
         self.check()?;
         self.compare_counts()

@@ -9,7 +9,7 @@ use millpond_core::row::MessageContent;
 use millpond_core::{ChangeSet, Page, RowKey, Rows, Scan};
 use millpond_engine::environment::ReadId;
 use millpond_engine::{CommitFailure, commit};
-use millpond_store::{Store, StoreReader};
+use millpond_store::{Store, StoreError, StoreReader};
 
 use crate::random::Random;
 
@@ -41,8 +41,9 @@ pub enum Event {
 
 /// The threads of a driver, as queues.
 pub struct Io {
-    store: Box<dyn Store>,
-    reader: Box<dyn StoreReader>,
+    /// `None`: left to its successor.
+    store: Option<Box<dyn Store>>,
+    reader: Option<Box<dyn StoreReader>>,
     commits: VecDeque<ChangeSet>,
     results: VecDeque<Event>,
     questions: Vec<(ReadId, Question)>,
@@ -52,11 +53,14 @@ pub struct Io {
 
 impl Io {
     /// Over an open store.
-    pub fn new(mut store: Box<dyn Store>) -> Option<Self> {
-        let reader = store.reader().ok()?;
-        Some(Self {
-            store,
-            reader,
+    ///
+    /// # Errors
+    /// Those of opening a reader.
+    pub fn new(mut store: Box<dyn Store>) -> Result<Self, StoreError> {
+        let reader = store.reader()?;
+        Ok(Self {
+            store: Some(store),
+            reader: Some(reader),
             commits: VecDeque::new(),
             results: VecDeque::new(),
             questions: Vec::new(),
@@ -103,8 +107,9 @@ impl Io {
         if self.failed {
             return;
         }
+        let Some(store) = &mut self.store else { return };
         let Some(changes) = self.commits.pop_front() else { return };
-        self.results.push_back(match commit(&mut *self.store, &changes) {
+        self.results.push_back(match commit(&mut **store, &changes) {
             Ok(()) => Event::Committed(changes.commit),
             Err(failure) => {
                 self.failed = true;
@@ -113,18 +118,25 @@ impl Io {
         });
     }
 
+    /// Lets go of the store and its reader, as a driver does before it opens again. Nothing is written or read after.
+    pub fn release(&mut self) {
+        self.reader = None;
+        self.store = None;
+    }
+
     fn serve(&mut self, random: &mut Random) {
+        let Some(reader) = &mut self.reader else { return };
         if self.questions.is_empty() {
             return;
         }
         let index = random.size(0, self.questions.len() - 1);
         let (id, question) = self.questions.swap_remove(index);
         let answer = match question {
-            Question::Rows(keys) => self.reader.read(&keys).map(|rows| Event::Rows(id, rows)),
+            Question::Rows(keys) => reader.read(&keys).map(|rows| Event::Rows(id, rows)),
             Question::Contents(messages) => {
-                self.reader.contents(&messages).map(|contents| Event::Contents(id, contents))
+                reader.contents(&messages).map(|contents| Event::Contents(id, contents))
             }
-            Question::Scan(scan) => self.reader.scan(&scan).map(|page| Event::Page(id, page)),
+            Question::Scan(scan) => reader.scan(&scan).map(|page| Event::Page(id, page)),
         };
         self.answers.extend(answer.ok());
     }

@@ -1,11 +1,13 @@
-//! Deterministic simulation: core, engine and a faulty memory store on one thread, with clocks, chance and failures that
-//! come from a seed. One seed is one world (`harness.rs`); the same seed is the same world for ever.
+//! Deterministic simulation: core, engine and a faulty store on one thread, with clocks, chance and failures that come
+//! from a seed. One seed is one world (`harness.rs`); the same seed is the same world for ever. Its store is the memory
+//! store, or (feature `power-cut`) the real SQLite on a disk that loses power (`disk.rs`).
 //!
 //! Two judges watch: `auditor.rs` knows only what clients see, `invariants.rs` looks inside.
 
 pub mod auditor;
 pub mod clock;
 pub mod coverage;
+mod disk;
 pub mod faults;
 mod harness;
 mod invariants;
@@ -20,13 +22,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub use coverage::Coverage;
 pub use trace::Trace;
 
+use auditor::Breach;
+use disk::Disk;
 use harness::World;
+
+/// Commands of a world in memory.
+const COMMANDS: u64 = 1_200;
+/// Commands of a world over SQLite.
+#[cfg(feature = "power-cut")]
+const COMMANDS_OVER_SQLITE: u64 = 1_200;
 
 /// A world that went wrong.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
+    /// What to type to see it again.
+    pub replay: String,
     /// What was broken.
     pub what: String,
     /// What had happened until then.
@@ -36,7 +48,7 @@ pub struct Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "seed {}: {}", self.seed, self.what)?;
-        write!(f, "replay: SIM_SEED={} cargo test --profile sim -p millpond-sim seeds", self.seed)
+        write!(f, "replay: {}", self.replay)
     }
 }
 
@@ -50,9 +62,41 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 /// # Errors
 /// What went wrong in it.
 pub fn run(seed: u64, trace: Trace) -> Result<(Coverage, Trace), Box<Failure>> {
-    let fail = |what: String, trace: Trace| Err(Box::new(Failure { seed, what, trace }));
-    let Some(mut world) = World::new(seed, trace) else {
-        return fail("it does not open".to_owned(), Trace::default());
+    let replay = format!("SIM_SEED={seed} cargo test --profile sim -p millpond-sim seeds");
+    live(seed, trace, Ok(Box::new(disk::PlainDisk::default())), COMMANDS, replay)
+}
+
+/// Lives through the world of a seed over the real SQLite store, whose disk loses power and keeps what was flushed.
+/// With `Synchronous::Off` nothing is flushed, and it has to go wrong.
+///
+/// # Errors
+/// What went wrong in it.
+#[cfg(feature = "power-cut")]
+pub fn run_with_power_cuts(
+    seed: u64,
+    trace: Trace,
+    synchronous: millpond_store_sqlite::Synchronous,
+) -> Result<(Coverage, Trace), Box<Failure>> {
+    let replay = format!(
+        "MILLPOND_POWER_CUT_SEED={seed} cargo test --profile sim -p millpond-sim --features power-cut power_cuts"
+    );
+    let disk = disk::PowerCutDisk::new(seed, synchronous);
+    let disk = disk.map(|disk| Box::new(disk) as Box<dyn Disk>);
+    let disk = disk.map_err(|error| Breach(format!("the disk cannot be made: {error:?}")));
+    live(seed, trace, disk, COMMANDS_OVER_SQLITE, replay)
+}
+
+fn live(
+    seed: u64,
+    trace: Trace,
+    disk: Result<Box<dyn Disk>, Breach>,
+    commands: u64,
+    replay: String,
+) -> Result<(Coverage, Trace), Box<Failure>> {
+    let fail = |what: String, trace: Trace| Err(Box::new(Failure { seed, replay, what, trace }));
+    let mut world = match disk.and_then(|disk| World::new(seed, trace, disk, commands)) {
+        Ok(world) => world,
+        Err(breach) => return fail(breach.0, Trace::default()),
     };
     match catch_unwind(AssertUnwindSafe(|| world.live())) {
         Ok(Ok(())) => Ok((world.coverage, world.trace)),

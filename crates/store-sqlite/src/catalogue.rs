@@ -35,8 +35,8 @@ pub(crate) struct Entry {
 }
 
 impl Catalogue {
-    pub(crate) fn open(database: &Database) -> Result<Self, StoreError> {
-        let (connection, _) = database.open(Missing::Create, CACHE_KIB, schema::CATALOGUE)?;
+    pub(crate) fn open(database: &Database, missing: Missing) -> Result<Self, StoreError> {
+        let (connection, _) = database.open(missing, CACHE_KIB, schema::CATALOGUE)?;
         // It is written seldom and by whoever needs it, so it may checkpoint as SQLite does by itself.
         let context = "opening the catalogue";
         set(&connection, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(before_commit(context))?;

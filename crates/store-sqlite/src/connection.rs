@@ -43,21 +43,26 @@ impl Database {
         cache_kib: u32,
         schema: &str,
     ) -> Result<(Connection, bool), StoreError> {
+        let connection = self.connect_writer(missing)?;
+        let is_new = self.prepare_writer(&connection, missing, cache_kib, schema)?;
+        Ok((connection, is_new))
+    }
+
+    /// The first half of [`Self::open`], which writes nothing.
+    pub(crate) fn connect_writer(&self, missing: Missing) -> Result<Connection, StoreError> {
         let create = match missing {
             Missing::Create => OpenFlags::SQLITE_OPEN_CREATE,
             Missing::IsLost => OpenFlags::empty(),
         };
-        let connection = match self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE | create) {
+        match self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE | create) {
             Err(Error::SqliteFailure(failure, _))
                 if missing == Missing::IsLost && failure.code == rusqlite::ErrorCode::CannotOpen =>
             {
                 let context = format!("{} cannot be opened: is it lost?", self.path.display());
-                return Err(StoreError::new(StoreErrorKind::Corrupt, context));
+                Err(StoreError::new(StoreErrorKind::Corrupt, context))
             }
-            other => other.map_err(before_commit("opening a database"))?,
-        };
-        let is_new = self.prepare_writer(&connection, missing, cache_kib, schema)?;
-        Ok((connection, is_new))
+            other => other.map_err(before_commit("opening a database")),
+        }
     }
 
     /// A connection that only reads.
@@ -90,7 +95,8 @@ impl Database {
         Ok(connection)
     }
 
-    fn prepare_writer(
+    /// The second half: pragmas, and the schema of a new database.
+    pub(crate) fn prepare_writer(
         &self,
         connection: &Connection,
         missing: Missing,

@@ -16,6 +16,9 @@ const FORMAT: &str = "millpond data directory, sqlite, layout 1\n";
 /// new file system has.
 const HARMLESS: [&str; 3] = ["format.new", "lock", "lost+found"];
 
+/// Folders made before `format`: empty ones are of a creation that was cut short, too.
+const FOLDERS: [&str; 2] = ["environments", "lineage"];
+
 /// Takes a data directory for this process, making it if need be. It is released when the file is dropped.
 pub(crate) fn take(path: &Path) -> Result<File, StoreError> {
     let context = |what: &str| format!("{what} {}", path.display());
@@ -40,8 +43,11 @@ pub(crate) fn take(path: &Path) -> Result<File, StoreError> {
 fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
     let context = format!("reading {}", path.display());
     for entry in fs::read_dir(path).map_err(of_file(&context))? {
-        let name = entry.map_err(of_file(&context))?.file_name();
-        if !HARMLESS.iter().any(|harmless| name == *harmless) {
+        let entry = entry.map_err(of_file(&context))?;
+        let name = entry.file_name();
+        let is_empty = || fs::read_dir(entry.path()).is_ok_and(|mut entries| entries.next().is_none());
+        let is_unfinished = FOLDERS.iter().any(|folder| name == *folder) && is_empty();
+        if !is_unfinished && !HARMLESS.iter().any(|harmless| name == *harmless) {
             let context = format!(
                 "{} is not a data directory of Millpond and not empty: it holds {}",
                 path.display(),
@@ -67,7 +73,7 @@ fn lock(path: &Path) -> Result<File, StoreError> {
 }
 
 fn create(path: &Path) -> std::io::Result<()> {
-    for folder in ["environments", "lineage"] {
+    for folder in FOLDERS {
         fs::create_dir_all(path.join(folder))?;
     }
     let mut file = File::create(path.join("format.new"))?;
@@ -111,10 +117,36 @@ mod tests {
 
     #[test]
     fn a_creation_that_was_cut_short_is_finished() {
-        let directory = tempfile::tempdir().expect("a directory can be made");
-        for name in HARMLESS {
-            fs::write(directory.path().join(name), "").expect("it is written");
+        type Step = fn(&Path) -> std::io::Result<()>;
+        let steps: [Step; 5] = [
+            |path| fs::create_dir(path.join("lost+found")),
+            |path| fs::write(path.join("lock"), ""),
+            |path| fs::create_dir(path.join("environments")),
+            |path| fs::create_dir(path.join("lineage")),
+            |path| fs::write(path.join("format.new"), &FORMAT[..9]),
+        ];
+        for count in 0..=steps.len() {
+            let directory = tempfile::tempdir().expect("a directory can be made");
+            for step in &steps[..count] {
+                step(directory.path()).expect("the step works");
+            }
+            take(directory.path()).expect("it is made");
+            let format = fs::read_to_string(directory.path().join("format"));
+            assert_eq!(format.expect("it is there"), FORMAT, "after {count} steps");
+            assert!(FOLDERS.iter().all(|folder| directory.path().join(folder).is_dir()));
         }
-        take(directory.path()).expect("it is made");
+    }
+
+    #[test]
+    fn folders_of_the_same_name_that_hold_something_are_foreign() {
+        for folder in FOLDERS {
+            let directory = tempfile::tempdir().expect("a directory can be made");
+            fs::create_dir(directory.path().join(folder)).expect("it is made");
+            fs::write(directory.path().join(folder).join("thesis.doc"), "").expect("it is written");
+            assert!(refused(directory.path()).contains(&format!("not empty: it holds {folder}")));
+        }
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        fs::write(directory.path().join("lineage"), "").expect("it is written");
+        assert!(refused(directory.path()).contains("not empty: it holds lineage"));
     }
 }

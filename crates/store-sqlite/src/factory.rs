@@ -39,8 +39,8 @@ pub(crate) struct Place {
     pub(crate) environments: PathBuf,
     pub(crate) vfs: Option<String>,
     pub(crate) open: Mutex<OpenStores>,
-    /// Connections of owners that left with an unknown outcome, by file. A flush that failed may have lost frames that
-    /// the page cache still shows; while one of these is open, the log's index does not take them in, and the take-over
+    /// Connections of owners that left with an unknown outcome, and of take-overs that failed, by file. A flush that
+    /// failed may have lost frames that the page cache still shows; while one of these is open, the log's index does not take them in, and the take-over
     /// writes over them.
     pub(crate) unresolved: Mutex<HashMap<String, Connection>>,
     pub(crate) _lock: Option<File>,
@@ -72,13 +72,15 @@ impl SqliteFactory {
         let lock = directory::take(path)?;
         let catalogue =
             Database { path: path.join("catalogue.sqlite"), vfs: None, synchronous: settings.synchronous };
+        let environments = path.join("environments");
+        let missing = catalogue_missing(&catalogue.path, &environments)?;
         let place = Place {
             witnesses: Box::new(WitnessFiles::new(path.join("lineage"))),
             space: Box::new(FileSpace::new(path.to_owned(), &settings)),
             checkpointer: Checkpointer::start(&settings)
                 .map_err(of_file("starting the checkpoint thread"))?,
-            catalogue: Catalogue::open(&catalogue)?,
-            environments: path.join("environments"),
+            catalogue: Catalogue::open(&catalogue, missing)?,
+            environments,
             vfs: None,
             open: Mutex::default(),
             unresolved: Mutex::default(),
@@ -90,6 +92,12 @@ impl SqliteFactory {
 
     pub(crate) fn over(place: Place) -> Self {
         Self { place: Arc::new(place) }
+    }
+
+    /// What is shared, for checks.
+    #[cfg(feature = "power-cut")]
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     fn entry(&self, name: &str) -> Result<Entry, StoreError> {
@@ -112,13 +120,20 @@ impl SqliteFactory {
             vfs: place.vfs.clone(),
             synchronous: place.settings.synchronous,
         };
-        let (connection, _) = database.open(entry.missing, open.cache_kib, schema::ENVIRONMENT)?;
+        let connection = database.connect_writer(entry.missing)?;
         let mark = place.witnesses.load(&entry.file);
-        let taken = take_over(&connection, mark.as_ref(), place.settings.assume_restart)?;
+        let taken = database
+            .prepare_writer(&connection, entry.missing, open.cache_kib, schema::ENVIRONMENT)
+            .and_then(|_| take_over(&connection, mark.as_ref(), place.settings.assume_restart));
+        let taken = match taken {
+            Ok(taken) => taken,
+            Err(error) => {
+                place.keep_until_reopened(&entry.file, connection);
+                return Err(error);
+            }
+        };
         let mark = Mark { lineage: taken.lineage, commit: taken.opened.commit };
-        if taken.opened.lineage != Lineage::Restarted || place.settings.assume_restart {
-            place.witnesses.begin(&entry.file, &mark)?;
-        }
+        place.witnesses.begin(&entry.file, &mark)?;
         if entry.missing == Missing::Create && place.vfs.is_none() {
             sync_directory(&place.environments).map_err(of_file("flushing the directory"))?;
         }
@@ -204,6 +219,32 @@ impl Drop for OpenStore {
             }
         }
     }
+}
+
+/// Whether the catalogue may be made: only while there is no database that it would have to name.
+fn catalogue_missing(catalogue: &Path, environments: &Path) -> Result<Missing, StoreError> {
+    let mut has_databases = false;
+    let context = format!("reading {}", environments.display());
+    for entry in std::fs::read_dir(environments).map_err(of_file(&context))? {
+        let name = entry.map_err(of_file(&context))?.file_name();
+        has_databases |= Path::new(&name).extension().is_some_and(|extension| extension == "sqlite");
+    }
+    if !has_databases {
+        return Ok(Missing::Create);
+    }
+    let bytes = match std::fs::metadata(catalogue) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+        found => found.map_err(of_file("reading the catalogue"))?.len(),
+    };
+    if bytes == 0 {
+        let context = format!(
+            "the catalogue {} is missing or empty, but {} holds databases that it has to name: was it lost?",
+            catalogue.display(),
+            environments.display()
+        );
+        return Err(StoreError::new(StoreErrorKind::Corrupt, context));
+    }
+    Ok(Missing::IsLost)
 }
 
 /// What taking an environment over found.

@@ -2,20 +2,25 @@
 //!
 //! A database holds a random lineage, and a file beside it holds the same lineage, the highest commit that was seen
 //! durable, and which file it is itself: its inode and when it was made, which a copy cannot have. A database copied
-//! back alone is behind that commit; one copied back with its file finds that the file is another one. Written without a flush at most once a second: a mark that lags only makes
+//! back alone is behind that commit; one copied back with its file finds that the file is another one, or, if it was
+//! written over in place, that the kernel saw it change at another time than it says. Written without a flush at most once a second: a mark that lags only makes
 //! a copy of the last second look like a restart, which the fence bears (A2).
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use millpond_core::id::CommitSequence;
 use millpond_store::{Lineage, StoreError};
 
 use crate::connection::sync_directory;
 use crate::error::of_file;
+
+/// How far the time of writing that a mark states may be from when its file changed. After a loss of power content and
+/// inode may be of different moments.
+const WRITING_SECONDS: u64 = 60;
 
 /// What is remembered of a database outside of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,7 +33,7 @@ pub(crate) struct Mark {
 pub(crate) trait Witnesses: Send + Sync + std::fmt::Debug {
     /// The mark, if there is one that can be trusted.
     fn load(&self, file: &str) -> Option<Mark>;
-    /// Begins a lineage, durably.
+    /// Begins a mark anew, durably, in a place of its own: one that is copied back over this one names another place.
     fn begin(&self, file: &str, mark: &Mark) -> Result<(), StoreError>;
     /// Remembers a durable commit. A failure is no one's business: the mark lags.
     fn note(&self, file: &str, mark: &Mark);
@@ -44,7 +49,7 @@ pub(crate) fn judge(mark: Option<&Mark>, lineage: &str, commit: CommitSequence) 
     }
 }
 
-/// Marks in files, one an environment: `lineage commit inode born`, each of fixed width.
+/// Marks in files, one an environment: `lineage commit written inode born`, each of fixed width.
 #[derive(Debug)]
 pub(crate) struct WitnessFiles {
     directory: PathBuf,
@@ -56,8 +61,16 @@ impl WitnessFiles {
     }
 
     fn text(file: &File, mark: &Mark) -> std::io::Result<String> {
-        Ok(format!("{} {:020} {}\n", mark.lineage, mark.commit.0, identity(&file.metadata()?)))
+        let written = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let identity = identity(&file.metadata()?);
+        Ok(format!("{} {:020} {written:020} {identity}\n", mark.lineage, mark.commit.0))
     }
+}
+
+/// Whether the file changed when its content says. A copy cannot set the time that the kernel notes.
+fn is_written_at(file: &Metadata, written: u64) -> bool {
+    let changed = u64::try_from(file.ctime()).unwrap_or(0);
+    changed.abs_diff(written) <= WRITING_SECONDS
 }
 
 /// Which file it is. Inodes are used again, so the time of its making belongs to it, where it is known.
@@ -71,18 +84,21 @@ impl Witnesses for WitnessFiles {
         let path = self.directory.join(file);
         let text = std::fs::read_to_string(&path).ok()?;
         let (lineage, rest) = text.strip_suffix('\n')?.split_once(' ')?;
-        let (commit, itself) = rest.split_once(' ')?;
+        let (commit, rest) = rest.split_once(' ')?;
+        let (written, itself) = rest.split_once(' ')?;
         let mark = Mark { lineage: lineage.to_owned(), commit: CommitSequence(commit.parse().ok()?) };
-        (itself == identity(&std::fs::metadata(&path).ok()?)).then_some(mark)
+        let found = std::fs::metadata(&path).ok()?;
+        (itself == identity(&found) && is_written_at(&found, written.parse().ok()?)).then_some(mark)
     }
 
     fn begin(&self, file: &str, mark: &Mark) -> Result<(), StoreError> {
         let write = || {
-            let path = self.directory.join(file);
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+            let (path, begun) = (self.directory.join(file), self.directory.join(format!("{file}.new")));
+            let mut file = File::create(&begun)?;
             let text = Self::text(&file, mark)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
+            std::fs::rename(begun, path)?;
             sync_directory(&self.directory)
         };
         write().map_err(of_file("writing a lineage"))
@@ -124,6 +140,17 @@ mod tests {
         std::fs::copy(directory.path().join("a"), directory.path().join("b")).expect("it is copied");
         assert_eq!(witnesses.load("b"), None, "a copy is not the file that it names");
         std::fs::write(directory.path().join("a"), "0123").expect("it is damaged");
+        assert_eq!(witnesses.load("a"), None);
+    }
+
+    #[test]
+    fn a_mark_that_is_written_over_by_an_older_copy_of_itself_is_not_trusted() {
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        let witnesses = WitnessFiles::new(directory.path().to_owned());
+        witnesses.begin("a", &mark(1)).expect("it is written");
+        let older = std::fs::read(directory.path().join("a")).expect("it is there");
+        witnesses.begin("a", &mark(2)).expect("it is written");
+        std::fs::write(directory.path().join("a"), older).expect("it is written over");
         assert_eq!(witnesses.load("a"), None);
     }
 

@@ -8,6 +8,7 @@
 //!
 //! Not modelled: sectors that go bad, writes that reach the disk before they are asked for, and flushes that lie.
 
+mod dump;
 mod handle;
 mod image;
 mod locks;
@@ -15,6 +16,7 @@ mod medium;
 mod shared_memory;
 mod vfs;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,7 +26,7 @@ use millpond_store::{StoreError, StoreErrorKind};
 
 use crate::catalogue::Catalogue;
 use crate::checkpoint::Checkpointer;
-use crate::connection::Database;
+use crate::connection::{Database, Missing};
 use crate::factory::{Place, SqliteFactory};
 use crate::lineage::{Mark, Witnesses};
 use crate::settings::SqliteSettings;
@@ -38,6 +40,10 @@ pub struct Disk {
     number: u64,
     medium: Arc<Mutex<Medium>>,
 }
+
+/// All files at one moment; marks of lineages are not among them.
+#[derive(Clone, Debug)]
+pub struct Backup(BTreeMap<String, Vec<u8>>);
 
 impl Disk {
     /// An empty disk.
@@ -67,7 +73,7 @@ impl Disk {
             witnesses: Box::new(self.clone()),
             space: Box::new(self.clone()),
             checkpointer: Checkpointer::inline(&settings),
-            catalogue: Catalogue::open(&catalogue)?,
+            catalogue: Catalogue::open(&catalogue, Missing::Create)?,
             environments: format!("/{}/environments", self.number).into(),
             vfs: Some(vfs::NAME.to_owned()),
             open: Mutex::default(),
@@ -100,6 +106,12 @@ impl Disk {
         self.medium().failing_flushes = count;
     }
 
+    /// So many flushes are still to fail.
+    #[must_use]
+    pub fn failing_flushes(&self) -> u64 {
+        self.medium().failing_flushes
+    }
+
     /// Room for files, in bytes; `None`: any.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.medium().capacity = bytes;
@@ -122,14 +134,15 @@ impl Disk {
         self.medium().operations
     }
 
-    /// Remembers all files as they are now; marks of lineages are not among them.
-    pub fn back_up(&self) {
-        self.medium().back_up();
+    /// Copies all files as they are now.
+    #[must_use]
+    pub fn back_up(&self) -> Backup {
+        Backup(self.medium().back_up())
     }
 
-    /// Puts the files that were remembered in place of those that are there. Handles of before only fail.
-    pub fn restore(&self) {
-        self.medium().restore();
+    /// Puts the files of a backup in place of those that are there. Handles of before only fail.
+    pub fn restore(&self, backup: &Backup) {
+        self.medium().restore(&backup.0);
     }
 
     fn medium(&self) -> MutexGuard<'_, Medium> {

@@ -134,6 +134,25 @@ fn a_copy_of_the_whole_directory_is_a_restore_unless_a_restart_is_assumed() {
 }
 
 #[test]
+fn a_copy_that_is_written_over_the_files_it_was_made_of_is_a_restore() {
+    let directory = new_directory();
+    let (data, copy) = (directory.path().join("data"), directory.path().join("copy"));
+    let factory = open(&data);
+    let mut owner = Owner::open(&factory);
+    owner.send([delivery(1)]);
+    owner.close();
+    drop(factory);
+    copy_all(&data, &copy);
+
+    let mut owner = Owner::open(&open(&data));
+    owner.send([delivery(2)]);
+    owner.close();
+    copy_all(&copy, &data);
+    let owner = Owner::open(&open(&data));
+    assert_eq!((owner.opened.lineage, owner.opened.commit.0), (Lineage::Restored, 1));
+}
+
+#[test]
 fn a_renamed_directory_is_a_restart() {
     let directory = new_directory();
     let factory = open(&directory.path().join("data"));
@@ -142,6 +161,40 @@ fn a_renamed_directory_is_a_restart() {
     fs::rename(directory.path().join("data"), directory.path().join("renamed")).expect("it is renamed");
     let owner = Owner::open(&open(&directory.path().join("renamed")));
     assert_eq!((owner.opened.lineage, owner.opened.commit.0), (Lineage::Restarted, 1));
+}
+
+#[test]
+fn an_older_copy_written_over_the_directory_in_place_is_a_restore() {
+    let directory = new_directory();
+    let (data, copy) = (directory.path().join("data"), directory.path().join("copy"));
+    let factory = open(&data);
+    let mut owner = Owner::open(&factory);
+    owner.send([delivery(1)]);
+    owner.close();
+    drop(factory);
+    copy_all(&data, &copy);
+    // As if the copy had been made an hour ago.
+    for (name, _) in files(&copy.join("lineage")) {
+        let path = copy.join("lineage").join(name);
+        let text = fs::read_to_string(&path).expect("it is there");
+        let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        let written: u64 = words[2].parse().expect("it is a time");
+        words[2] = format!("{:020}", written - 3_600);
+        fs::write(&path, words.join(" ")).expect("it is written");
+    }
+
+    let factory = open(&data);
+    let mut owner = Owner::open(&factory);
+    assert_eq!(owner.opened.lineage, Lineage::Restarted);
+    owner.send([delivery(2)]);
+    owner.close();
+    drop(factory);
+    copy_all(&copy, &data);
+    let factory = open(&data);
+    let owner = Owner::open(&factory);
+    assert_eq!((owner.opened.lineage, owner.opened.commit.0), (Lineage::Restored, 1));
+    owner.close();
+    assert_eq!(Owner::open(&factory).opened.lineage, Lineage::Restarted, "the mark is its own again");
 }
 
 #[test]
@@ -157,6 +210,26 @@ fn a_file_that_was_lost_is_damage_and_not_a_new_environment() {
     }
     assert_fails(factory.open(ENVIRONMENT).map(drop), StoreErrorKind::Corrupt);
     assert_eq!(files(&environments), []);
+}
+
+#[test]
+fn a_catalogue_that_was_lost_is_damage_and_not_an_empty_directory() {
+    for is_removed in [true, false] {
+        let directory = new_directory();
+        let catalogue = directory.path().join("catalogue.sqlite");
+        let lose = || if is_removed { fs::remove_file(&catalogue) } else { fs::write(&catalogue, "") };
+        drop(open(directory.path()));
+        lose().expect("it is there");
+        let factory = open(directory.path());
+        Owner::open(&factory).close();
+        drop(factory);
+        lose().expect("it is there");
+        for _ in 0..2 {
+            let error = SqliteFactory::open(directory.path(), settings()).map(drop).expect_err("it is lost");
+            assert_eq!(error.kind, StoreErrorKind::Corrupt);
+            assert!(error.to_string().contains("catalogue.sqlite is missing or empty"), "{error}");
+        }
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ impl Core {
             return Err(Rejection::QueueNotFound { name: lease.queue.clone() }.into());
         };
         check_lease(lease)?;
-        if self.waiting_in.len() >= self.settings.waiters {
+        if !lease.wait.is_zero() && self.waiting_in.len() >= self.settings.waiters {
             return Err(Rejection::WaiterLimit { limit: self.settings.waiters }.into());
         }
         if let Some(queue) = self.queue_mut(number) {
@@ -57,7 +57,7 @@ impl Core {
         queue.waiters.add(id, waiter);
         self.waiting_in.insert(id, number);
         if overdue {
-            queue.overdue.push(id);
+            queue.overdue.insert(id);
         } else {
             self.deadlines.insert((waiter.deadline, id));
         }
@@ -71,7 +71,9 @@ impl Core {
 
     fn take_waiter(&mut self, id: WaiterId) -> Option<Waiter> {
         let number = self.waiting_in.remove(&id)?;
-        let waiter = self.queues.get_mut(&number)?.waiters.remove(id)?;
+        let queue = self.queues.get_mut(&number)?;
+        queue.overdue.remove(&id);
+        let waiter = queue.waiters.remove(id)?;
         self.deadlines.remove(&(waiter.deadline, id));
         Some(waiter)
     }
@@ -149,7 +151,7 @@ impl Core {
         let Some(&number) = self.waiting_in.get(&id) else { return };
         let Some(queue) = self.queues.get_mut(&number) else { return };
         queue.waiters.settle_for_less(id);
-        queue.overdue.push(id);
+        queue.overdue.insert(id);
         self.batch.stirred.push(number);
     }
 

@@ -1,5 +1,7 @@
 //! One queue in memory: its row, its counters, its windows and who waits.
 
+use std::collections::BTreeSet;
+
 use crate::command::WaiterId;
 use crate::id::QueueNumber;
 use crate::planted;
@@ -17,7 +19,7 @@ pub(crate) struct QueueState {
     pub(crate) leased: Window<DueKey>,
     pub(crate) waiters: Waiters,
     /// Waiters past their deadline that a page under way may still serve.
-    pub(crate) overdue: Vec<WaiterId>,
+    pub(crate) overdue: BTreeSet<WaiterId>,
     /// When it has to be looked at; may be earlier than needed, never later.
     pub(crate) next_wake: Option<Timestamp>,
     /// When a lease call last came; later than the counters' copy, which is only written along with them.
@@ -47,7 +49,7 @@ impl QueueState {
             delayed: window(counters.delayed),
             leased: if planted!(LeaseEndLost) { Window::of_nothing() } else { window(counters.leased) },
             waiters: Waiters::default(),
-            overdue: Vec::new(),
+            overdue: BTreeSet::new(),
             next_wake: None,
             consumer_seen_at: (seen > Timestamp::ZERO).then_some(seen),
             row_touched: false,

@@ -201,13 +201,13 @@ fn notusbase_jitters_its_backoff_around_the_doubling_and_fails_after_five() {
         -> a#1 deliveries=1 until=30
         nack a#1
         show
-        -> delayed=1 why=all_delayed until=1.368
+        -> delayed=1 why=all_delayed until=0.862
         after 2
         lease
         -> a#2 deliveries=2 until=32
         nack a#2
         show
-        -> delayed=1 why=all_delayed until=4.910
+        -> delayed=1 why=all_delayed until=4.650
         after 3
         lease
         -> a#3 deliveries=3 until=35

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use millpond_core::Command;
+use millpond_core::id::Incarnation;
 use millpond_core::time::Timestamp;
-use millpond_store::{Lineage, StoreError};
+use millpond_store::{Lineage, StoreError, StoreErrorKind};
 
 use crate::EngineError;
-use crate::clock::StampClock;
+use crate::clock::{Reading, StampClock};
 use crate::commit::CommitFailure;
-use crate::driver::pools::{WriteJob, WriteWork};
 use crate::driver::slot::{Failed, Failure, OpenEnvironment, Phase, Slot, State};
 use crate::driver::{Shared, lock, unavailable};
 use crate::environment::{Doubt, Environment, Leftovers};
@@ -18,6 +19,8 @@ use crate::environment::{Doubt, Environment, Leftovers};
 /// First wait before a store is opened again; doubled up to the longest.
 const REOPEN_WAIT_MIN: Duration = Duration::from_millis(50);
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Wait after a panic, which may well come again.
+const PANIC_WAIT: Duration = Duration::from_secs(1);
 
 impl Slot {
     /// Opens the environment, or notes when to try again.
@@ -28,27 +31,30 @@ impl Slot {
         };
         state.opening += 1;
         match shared.factory.open(&self.name) {
-            Ok((store, opened)) => {
+            Ok((mut store, opened)) => {
                 if opened.lineage == Lineage::Restored {
                     tracing::warn!(environment = %self.name, "opened a restored copy: leases found in it have ended");
                 }
-                let reading = shared.clock.read();
+                let left = failed.as_ref().map(|failed| failed.left.incarnation()).unwrap_or_default();
+                let reading = await_incarnation(shared, opened.environment.incarnation.max(left));
                 let clock = StampClock::new(opened.environment.stamp, reading);
                 let now = Timestamp::from_millis(reading.wall_millis);
                 let mut environment = Environment::new(shared.settings.environment, opened, now);
+                // Before anything else: sends that come first may not eat what is kept for acks.
+                let low = store.stats().is_ok_and(|stats| stats.space_low);
+                environment.notify(Command::SetSpace { low });
                 if let Some(failed) = failed {
                     environment.resume(failed.left);
                     shared.counters.reopened.fetch_add(1, Ordering::Relaxed);
                     tracing::info!(environment = %self.name, "opened again");
                 }
                 *lock(&self.store) = Some((state.opening, store));
-                state.space_low = false;
+                state.space_low = low;
                 state.armed = None;
+                // Being opened is work: whoever was opened for something that is due is not idle.
+                state.last_work = reading.monotonic;
                 state.phase = Phase::Open(Box::new(OpenEnvironment { environment, clock }));
                 self.set_open(true);
-                // It may have been opened again because there was no room.
-                let (slot, opening) = (Arc::clone(self), state.opening);
-                shared.write(self, WriteJob { slot, opening, work: WriteWork::Space });
             }
             Err(error) => self.note_failure(shared, state, failed, &error),
         }
@@ -61,11 +67,11 @@ impl Slot {
             attempts: 0,
             since: now,
             retry_at: now,
-            error: String::new(),
+            error: EngineError::ShuttingDown,
         });
         failed.attempts += 1;
         failed.retry_at = now + reopen_wait(failed.attempts, now);
-        failed.error = error.to_string();
+        failed.error = unavailable(error);
         tracing::error!(environment = %self.name, %error, attempts = failed.attempts, "store not opened");
         state.phase = Phase::Failed(Box::new(failed));
     }
@@ -80,11 +86,16 @@ impl Slot {
         let (doubt, unknown, error) = match failure {
             Failure::Commit(CommitFailure { unknown, error }) => (Doubt::First, unknown, error),
             Failure::Read(error) => (Doubt::All, true, error),
+            Failure::Panic => (
+                Doubt::All,
+                true,
+                StoreError::new(StoreErrorKind::Unavailable, "a rule of the engine was broken"),
+            ),
         };
         tracing::error!(environment = %self.name, %error, unknown, "store failed; environment is opened again");
         let mut left = open.environment.fail(doubt);
         let doubtful = unknown.then(|| EngineError::Unknown(error.to_string()));
-        let later = unavailable(error);
+        let later = unavailable(&error);
         for ticket in std::mem::take(&mut left.doubtful) {
             self.reply(shared, state, ticket, Err(doubtful.clone().unwrap_or_else(|| later.clone())));
         }
@@ -92,22 +103,44 @@ impl Slot {
             self.reply(shared, state, ticket, Err(later.clone()));
         }
         let now = shared.clock.read().monotonic;
-        let failed = Failed { left, attempts: 0, since: now, retry_at: now, error: later.to_string() };
+        let failed = Failed { left, attempts: 0, since: now, retry_at: now, error: later };
         state.phase = Phase::Failed(Box::new(failed));
+    }
+
+    /// A turn ended in a panic: its environment is dropped like one whose store failed, and everybody who may have been
+    /// touched by it is told so. The others go on.
+    pub(super) fn survive_panic(self: &Arc<Self>, shared: &Shared) {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        self.fail(shared, state, Failure::Panic);
+        if !matches!(state.phase, Phase::Failed(_)) {
+            let error = StoreError::new(StoreErrorKind::Unavailable, "a rule of the engine was broken");
+            self.note_failure(shared, state, None, &error);
+        }
+        let Phase::Failed(failed) = &mut state.phase else { return };
+        failed.retry_at += PANIC_WAIT;
+        let kept = failed.left.tickets();
+        let lost: Vec<_> = state.callers.keys().filter(|ticket| !kept.contains(ticket)).copied().collect();
+        for ticket in lost {
+            let error = EngineError::Unknown("a rule of the engine was broken".to_owned());
+            self.reply(shared, state, ticket, Err(error));
+        }
+        self.queue();
     }
 
     /// While the store cannot be opened, callers that have waited long enough are told.
     pub(super) fn give_up_waiting(self: &Arc<Self>, shared: &Shared, state: &mut State) {
         let Phase::Failed(failed) = &mut state.phase else { return };
         let waited = shared.clock.read().monotonic.saturating_sub(failed.since);
-        if waited < shared.settings.unavailable_wait {
+        let may_heal = !matches!(failed.error, EngineError::Corrupt(_));
+        if failed.attempts == 0 || (may_heal && waited < shared.settings.unavailable_wait) {
             return;
         }
         failed.left.forget_callers();
         let error = failed.error.clone();
         let tickets: Vec<_> = state.callers.keys().copied().collect();
         for ticket in tickets {
-            self.reply(shared, state, ticket, Err(EngineError::Unavailable(error.clone())));
+            self.reply(shared, state, ticket, Err(error.clone()));
         }
     }
 
@@ -117,15 +150,29 @@ impl Slot {
         self.set_open(false);
         lock(&self.readers).clear();
         let next_due = open.environment.next_due_when_closed().map(Timestamp::as_millis);
+        // Before it closes: one that is closed and was not given a time counts as due at once.
+        if let Err(error) = shared.factory.set_next_due(&self.name, next_due) {
+            tracing::warn!(environment = %self.name, %error, "due time of a closed environment not stored");
+        }
         if let Some((_, store)) = lock(&self.store).take()
             && let Err(error) = store.close()
         {
             tracing::warn!(environment = %self.name, %error, "store not closed in order");
         }
-        if let Err(error) = shared.factory.set_next_due(&self.name, next_due) {
-            tracing::warn!(environment = %self.name, %error, "due time of a closed environment not stored");
-        }
     }
+}
+
+/// Lets no environment be opened more often than incarnations are given by the clock: waits for the rest of the period,
+/// unless the clock is behind for another reason.
+fn await_incarnation(shared: &Shared, last: Incarnation) -> Reading {
+    let reading = shared.clock.read();
+    let by_clock = Incarnation::by_clock(Timestamp::from_millis(reading.wall_millis));
+    if last != by_clock {
+        return reading;
+    }
+    let rest = Incarnation::PERIOD_MILLIS - reading.wall_millis.rem_euclid(Incarnation::PERIOD_MILLIS);
+    std::thread::sleep(Duration::from_millis(rest.unsigned_abs()));
+    shared.clock.read()
 }
 
 /// Doubles from attempt to attempt, with half of it drawn by chance so that many servers do not come at once.

@@ -1,5 +1,6 @@
 //! The threads: those that apply, those that commit, those that read. They end when the engine is dropped.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -62,7 +63,7 @@ impl Pools {
             start("writer", move || {
                 for job in &receiver {
                     let slot = Arc::clone(&job.slot);
-                    run_write(job);
+                    contain(&slot, job.opening, || run_write(job));
                     slot.full.store(false, Ordering::SeqCst);
                     // With the next commit waiting this thread has better things to do than to apply.
                     if receiver.is_empty() { slot.run_here() } else { slot.queue() }
@@ -74,7 +75,7 @@ impl Pools {
             start("reader", move || {
                 for job in &receiver {
                     let slot = Arc::clone(&job.slot);
-                    run_read(job);
+                    contain(&slot, job.opening, || run_read(job));
                     slot.run_here();
                 }
             });
@@ -86,6 +87,13 @@ fn start(name: &str, body: impl FnOnce() + Send + 'static) {
     let started = thread::Builder::new().name(format!("millpond-{name}")).spawn(body);
     if let Err(error) = started {
         tracing::error!(%error, name, "thread not started");
+    }
+}
+
+/// A panic in a store ends what the environment has in memory, not the thread that serves others too.
+fn contain(slot: &Arc<Slot>, opening: u64, work: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(work)).is_err() {
+        slot.bring(opening, Event::Panicked);
     }
 }
 

@@ -49,7 +49,7 @@ impl Slot {
             self.let_go(&mut state.callers, &inbox.abandoned);
             failure = self.take_events(state, inbox.events, &mut actions);
         } else {
-            self.keep_for_later(state, commands, inbox.notices);
+            self.keep_for_later(state, commands, inbox.notices, &inbox.abandoned);
             // After that, so that nothing is kept whose caller is told that nothing was done.
             self.give_up_waiting(shared, state);
         }
@@ -92,8 +92,15 @@ impl Slot {
         }
     }
 
-    fn keep_for_later(&self, state: &mut State, commands: Vec<(Ticket, Command)>, notices: Vec<Command>) {
+    fn keep_for_later(
+        &self,
+        state: &mut State,
+        commands: Vec<(Ticket, Command)>,
+        notices: Vec<Command>,
+        abandoned: &[Ticket],
+    ) {
         if let Phase::Failed(failed) = &mut state.phase {
+            abandoned.iter().for_each(|&ticket| failed.left.abandon(ticket));
             for (ticket, command) in commands {
                 failed.left.keep(Some(ticket), command);
             }
@@ -120,6 +127,7 @@ impl Slot {
             match event {
                 Event::Committed(commit, Ok(())) => environment.committed(commit, actions),
                 Event::Committed(_, Err(failure)) => return Some(Failure::Commit(failure)),
+                Event::Panicked => return Some(Failure::Panic),
                 Event::Rows(read, Ok(rows)) => environment.rows_read(read, rows),
                 Event::Contents(read, Ok(contents)) => environment.contents_read(read, contents, actions),
                 Event::Page(read, Ok(page)) => environment.page_read(read, page),
@@ -217,7 +225,8 @@ impl Slot {
                 } else {
                     environment.is_settled()
                 };
-                if close && state.callers.is_empty() {
+                // Grants whose answer nobody took may just have been brought back.
+                if close && state.callers.is_empty() && lock(&self.inbox).brought.notices.is_empty() {
                     self.close_environment(shared, state);
                 } else {
                     self.arm(shared, state);
@@ -261,13 +270,13 @@ impl Slot {
         let Some(due) = open.environment.next_due() else { return };
         let reading = shared.clock.read();
         let now = open.clock.advance(reading);
+        let at = reading.monotonic + due.since(now);
         // An alarm that is past has gone off.
-        if state.armed.is_some_and(|armed| armed <= due && armed > now) {
+        if state.armed.is_some_and(|armed| armed <= at && armed > reading.monotonic) {
             return;
         }
-        state.armed = Some(due.max(now));
-        let wait = due.since(now);
-        shared.timer.arm(self, reading.monotonic + wait, reading.monotonic);
+        state.armed = Some(at);
+        shared.timer.arm(self, at, reading.monotonic);
     }
 }
 

@@ -4,15 +4,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use millpond_core::id::CommitSequence;
 use millpond_core::row::MessageContent;
-use millpond_core::time::Timestamp;
-use millpond_core::{ChangeSet, Command};
-use millpond_core::{Page, Rows};
+use millpond_core::{ChangeSet, Command, Page, Rows};
 use millpond_store::{Store, StoreError, StoreReader};
 use tokio::sync::oneshot;
 
@@ -38,6 +37,8 @@ pub(crate) enum Event {
     Rows(ReadId, Result<Rows, StoreError>),
     Contents(ReadId, Result<Vec<Option<Arc<MessageContent>>>, StoreError>),
     Page(ReadId, Result<Page, StoreError>),
+    /// The store broke a promise in a way that only a panic tells.
+    Panicked,
     Space(bool),
 }
 
@@ -45,6 +46,8 @@ pub(crate) enum Event {
 pub(crate) enum Failure {
     Commit(CommitFailure),
     Read(StoreError),
+    /// A rule of the core or the engine was broken: nothing that memory says can be trusted.
+    Panic,
 }
 
 /// What was brought since the last turn.
@@ -67,6 +70,13 @@ pub(crate) struct Inbox {
     pub(crate) bytes: usize,
 }
 
+impl Inbox {
+    /// Nothing is owed to anybody: no command without its answer, nothing that was brought and waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commands == 0 && self.brought.notices.is_empty() && self.brought.close.is_empty()
+    }
+}
+
 /// What the running thread owns.
 pub(crate) struct State {
     pub(crate) phase: Phase,
@@ -76,7 +86,9 @@ pub(crate) struct State {
     pub(crate) closing: Vec<oneshot::Sender<()>>,
     pub(crate) space_low: bool,
     pub(crate) last_work: Duration,
-    pub(crate) armed: Option<Timestamp>,
+    /// When the alarm that was set last goes off, by the monotonic clock. Not by the stamps: while they run slower than
+    /// it, an alarm goes off before what it was set for is due, and another one is needed.
+    pub(crate) armed: Option<Duration>,
 }
 
 pub(crate) struct Caller {
@@ -102,7 +114,7 @@ pub(crate) struct Failed {
     pub(crate) attempts: u32,
     pub(crate) since: Duration,
     pub(crate) retry_at: Duration,
-    pub(crate) error: String,
+    pub(crate) error: EngineError,
 }
 
 /// After so many bytes of sends room is asked for without waiting for the next look: a second is enough to fill what is
@@ -237,8 +249,10 @@ impl Slot {
 
     fn run_turns(self: &Arc<Self>) {
         loop {
-            if let Some(shared) = self.shared.upgrade() {
-                self.run(&shared);
+            if let Some(shared) = self.shared.upgrade()
+                && catch_unwind(AssertUnwindSafe(|| self.run(&shared))).is_err()
+            {
+                self.survive_panic(&shared);
             }
             if self.turn.end() {
                 return;
@@ -267,10 +281,7 @@ impl Slot {
 
     /// Closed, and nothing was brought to it.
     pub(crate) fn is_forgettable(&self) -> bool {
-        let inbox = lock(&self.inbox);
-        !self.is_open()
-            && inbox.commands == 0
-            && inbox.brought.notices.is_empty()
-            && inbox.brought.close.is_empty()
+        let Ok(state) = self.state.try_lock() else { return false };
+        matches!(state.phase, Phase::Closed) && lock(&self.inbox).is_empty()
     }
 }

@@ -103,20 +103,30 @@ fn keep_time(weak: &Weak<Shared>) {
 }
 
 pub(super) fn look_after_slots(shared: &Arc<Shared>) {
+    if shared.is_closing() {
+        return;
+    }
     let now = shared.clock.read();
     let mut open = Vec::new();
     for slot in shared.slots() {
         // A slot that is being worked on needs no looking after.
         let Ok(state) = slot.state.try_lock() else { continue };
         let idle = now.monotonic.saturating_sub(state.last_work);
-        let (opening, phase) = (state.opening, matches!(state.phase, Phase::Open(_)));
-        drop(state);
-        if phase {
-            shared.write(&slot, WriteJob { slot: Arc::clone(&slot), opening, work: WriteWork::Space });
-            open.push((idle, slot));
-        } else {
-            slot.queue();
-            shared.forget(&slot);
+        let opening = state.opening;
+        match &state.phase {
+            Phase::Open(_) => {
+                drop(state);
+                shared.write(&slot, WriteJob { slot: Arc::clone(&slot), opening, work: WriteWork::Space });
+                open.push((idle, slot));
+            }
+            Phase::Failed(_) => {
+                drop(state);
+                slot.queue();
+            }
+            Phase::Closed => {
+                drop(state);
+                shared.forget(&slot);
+            }
         }
     }
     open.sort_by_key(|(idle, _)| Reverse(*idle));

@@ -63,7 +63,7 @@ mod tests {
     /// Two threads bring something at nearly the same moment, again and again; nobody is there to ask once more.
     #[test]
     fn nothing_that_is_brought_while_a_turn_ends_is_left_lying() {
-        const ROUNDS: u64 = 50_000;
+        const ROUNDS: u64 = 20_000;
         let turn = Turn::new();
         let (brought, seen) = (AtomicU64::new(0), AtomicU64::new(0));
         let (begun, done) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -1,6 +1,8 @@
 //! The end of an environment's memory: a commit failed, so what was applied after it is void. Nothing is guessed; the
 //! driver opens the store again and goes on with what is left over.
 
+use std::collections::BTreeSet;
+
 use millpond_core::command::LeaseRef;
 use millpond_core::id::Incarnation;
 use millpond_core::outcome::Grant;
@@ -37,6 +39,22 @@ impl Leftovers {
     /// A command that came while there is no environment.
     pub(crate) fn keep(&mut self, ticket: Option<Ticket>, command: Command) {
         self.mails.push(Mail { ticket, command, rounds: 0 });
+    }
+
+    /// The opening that ended.
+    pub(crate) fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// Callers whose commands will be applied by a successor.
+    pub(crate) fn tickets(&self) -> BTreeSet<Ticket> {
+        self.mails.iter().filter_map(|mail| mail.ticket).collect()
+    }
+
+    /// A caller has left: its command is not worth applying any more, unless it sends.
+    pub(crate) fn abandon(&mut self, ticket: Ticket) {
+        let waits = |mail: &Mail| matches!(mail.command, Command::Lease(_));
+        self.mails.retain(|mail| mail.ticket != Some(ticket) || !waits(mail));
     }
 
     /// Nobody waits for an answer any more; what was nobody's from the beginning is kept.

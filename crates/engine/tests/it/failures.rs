@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use millpond_core::command::LeaseRef;
 use millpond_core::id::{CommitSequence, LeaseGeneration, Sequence};
@@ -28,11 +29,19 @@ struct Faults {
     full: AtomicU32,
     /// So many reads fail.
     unreadable: AtomicU32,
+    /// Commits that began.
+    begun: AtomicU32,
     /// Commits wait while a test holds this.
     gate: tokio::sync::Mutex<()>,
     disk: MemoryDisk,
     /// So many openings fail.
     unopenable: AtomicU32,
+    /// So many openings panic.
+    open_panics: AtomicU32,
+    /// So many commits panic.
+    commit_panics: AtomicU32,
+    /// What is stored cannot be used.
+    corrupt: AtomicU32,
 }
 
 fn take(count: &AtomicU32) -> bool {
@@ -73,10 +82,12 @@ impl StoreReader for FaultyReader {
 
 impl Store for FaultyStore {
     fn commit(&mut self, changes: &ChangeSet) -> Result<(), StoreError> {
+        self.faults.begun.fetch_add(1, Ordering::SeqCst);
         drop(self.faults.gate.blocking_lock());
         if take(&self.faults.unknown_lost) {
             return Err(StoreError::new(StoreErrorKind::Unknown, "commit"));
         }
+        assert!(!take(&self.faults.commit_panics), "planted: the commit panics");
         if take(&self.faults.full) {
             return Err(StoreError::new(StoreErrorKind::Full, "commit"));
         }
@@ -112,6 +123,10 @@ impl Store for FaultyStore {
 
 impl StoreFactory for FaultyDisk {
     fn open(&self, environment: &str) -> Result<(Box<dyn Store>, Opened), StoreError> {
+        assert!(!take(&self.faults.open_panics), "planted: the opening panics");
+        if take(&self.faults.corrupt) {
+            return Err(StoreError::new(StoreErrorKind::Corrupt, "open"));
+        }
         if take(&self.faults.unopenable) {
             return Err(StoreError::new(StoreErrorKind::Unavailable, "open"));
         }
@@ -187,7 +202,7 @@ async fn commands_wait_while_a_store_cannot_be_opened_and_are_answered_when_it_c
         async move { engine.submit(ENVIRONMENT, send("mail", "kept")).await }
     });
     while !waiting.is_finished() {
-        world.pass(std::time::Duration::from_millis(20));
+        world.pass(Duration::from_millis(20));
         tokio::task::yield_now().await;
     }
     waiting.await.expect("task").expect("answer");
@@ -222,41 +237,95 @@ async fn what_was_applied_after_a_lost_commit_is_never_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_that_fails_leaves_the_commits_under_way_in_doubt() {
     let (world, faults) = world().await;
-    let Outcome::Sent(old) = world.run(send("mail", "old")).await.outcome else { panic!("not sent") };
+    let mut leases = Vec::new();
+    for data in ["one", "two"] {
+        let Outcome::Sent(sent) = world.run(send("mail", data)).await.outcome else { panic!("not sent") };
+        leases.push(LeaseRef { message: sent.ids[0], generation: LeaseGeneration(1) });
+    }
     world.engine.shut_down().await;
-    let world =
-        World::over(Arc::new(FaultyDisk { disk: faults.disk.clone(), faults: Arc::clone(&faults) })).await;
-    assert_eq!(world.view("mail").await.counters.ready, 1);
+    let world = Arc::new(
+        World::over(Arc::new(FaultyDisk { disk: faults.disk.clone(), faults: Arc::clone(&faults) })).await,
+    );
+    // Nothing has read the messages since, so each ack has to. The first leaves a reader behind, which the second most
+    // likely takes.
+    assert!(!world.ack("mail", leases[0]).await, "it was never leased");
     let held = faults.gate.lock().await;
+    let before = faults.begun.load(Ordering::SeqCst);
     let mut sent = Box::pin(world.engine.submit(ENVIRONMENT, send("mail", "new")));
     begin(&mut sent).await;
+    while faults.begun.load(Ordering::SeqCst) == before {
+        tokio::task::yield_now().await;
+    }
     faults.unreadable.store(1, Ordering::SeqCst);
-    // Nothing has read the message since, so the ack has to.
-    let lease = LeaseRef { message: old.ids[0], generation: LeaseGeneration(1) };
-    let acked = world.ack("mail", lease);
-    let unlocked = async {
-        while faults.unreadable.load(Ordering::SeqCst) > 0 {
-            tokio::task::yield_now().await;
+    // On a thread of its own: whoever finds the store failed waits for the commit.
+    let acked = tokio::spawn({
+        let (world, lease) = (Arc::clone(&world), leases[1]);
+        async move { world.ack("mail", lease).await }
+    });
+    for _ in 0..100_000 {
+        // If it is a new reader it waits for the commit, and the commit succeeds.
+        if faults.unreadable.load(Ordering::SeqCst) == 0 {
+            break;
         }
-        drop(held);
-    };
-    let (acked, (), sent) = tokio::join!(acked, unlocked, sent);
+        tokio::task::yield_now().await;
+    }
+    drop(held);
+    let (acked, sent) = (acked.await.expect("task"), sent.await);
     assert!(!acked, "it was never leased");
-    assert!(matches!(sent, Err(EngineError::Unknown(_))), "{sent:?}");
-    assert_eq!(world.view("mail").await.counters.ready, 2);
+    // The commit may have been answered before the failure was looked at. What it must not be is refused.
+    assert!(matches!(sent, Ok(_) | Err(EngineError::Unknown(_))), "{sent:?}");
+    assert_eq!(world.view("mail").await.counters.ready, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_refused_while_the_store_was_away_is_not_done_when_it_is_back() {
     let (world, faults) = world().await;
-    faults.unopenable.store(1, Ordering::SeqCst);
+    faults.unopenable.store(u32::MAX, Ordering::SeqCst);
     faults.full.store(1, Ordering::SeqCst);
     let refused = world.engine.submit(ENVIRONMENT, send("mail", "lost")).await;
     assert!(matches!(refused, Err(EngineError::Full)), "{refused:?}");
-    faults.unopenable.store(1, Ordering::SeqCst);
-    world.pass(std::time::Duration::from_secs(6));
+    world.pass(Duration::from_secs(6));
     let refused = world.engine.submit(ENVIRONMENT, send("mail", "refused")).await;
     assert!(matches!(refused, Err(EngineError::Unavailable(_))), "{refused:?}");
-    world.pass(std::time::Duration::from_secs(6));
+    faults.unopenable.store(0, Ordering::SeqCst);
+    while world.engine.stats().reopened == 0 {
+        world.pass(Duration::from_millis(20));
+        tokio::task::yield_now().await;
+    }
     assert_eq!(world.view("mail").await.counters.ready, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_in_a_store_is_answered_and_survived() {
+    let (world, faults) = world().await;
+    faults.commit_panics.store(1, Ordering::SeqCst);
+    faults.open_panics.store(1, Ordering::SeqCst);
+    let refused = world.engine.submit(ENVIRONMENT, send("mail", "lost")).await;
+    assert!(matches!(refused, Err(EngineError::Unknown(_))), "{refused:?}");
+    let waiting = tokio::spawn({
+        let engine = world.engine.clone();
+        async move {
+            while engine.submit(ENVIRONMENT, send("mail", "kept")).await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    while !waiting.is_finished() {
+        world.pass(std::time::Duration::from_millis(200));
+        tokio::task::yield_now().await;
+    }
+    waiting.await.expect("task");
+    assert_eq!(world.lease("mail", 0).await.len(), 1);
+    world.engine.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_used_is_refused_at_once() {
+    let (world, faults) = world().await;
+    faults.full.store(1, Ordering::SeqCst);
+    faults.corrupt.store(u32::MAX, Ordering::SeqCst);
+    let refused = world.engine.submit(ENVIRONMENT, send("mail", "lost")).await;
+    assert!(matches!(refused, Err(EngineError::Full)), "{refused:?}");
+    let refused = world.engine.submit(ENVIRONMENT, send("mail", "refused")).await;
+    assert!(matches!(refused, Err(EngineError::Corrupt(_))), "{refused:?}");
 }

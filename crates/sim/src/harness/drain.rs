@@ -6,7 +6,7 @@ use millpond_core::Command;
 use millpond_core::command::{DeleteQueue, Lease, Require, Settle, SettleAction, Settlement, WaiterId};
 use millpond_core::limits::IDEMPOTENCY_WINDOW_MAX;
 
-use super::{ENVIRONMENT, World};
+use super::World;
 use crate::auditor::{Breach, Verdict, demand};
 
 /// Rounds in which everything has to be worked off.
@@ -95,7 +95,7 @@ impl World {
             self.clock.pass(Duration::from_secs(5));
         }
         self.rest()?;
-        let dump = self.disk.dump(ENVIRONMENT);
+        let dump = self.disk.dump()?;
         demand!(dump.deliveries.is_empty(), "left: {:?}", dump.deliveries);
         demand!(dump.messages.is_empty(), "left without a delivery: {:?}", dump.messages);
         demand!(dump.queues.is_empty(), "queues left: {:?}", dump.queues);

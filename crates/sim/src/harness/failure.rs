@@ -5,13 +5,17 @@ use millpond_core::time::Timestamp;
 use millpond_engine::CommitFailure;
 use millpond_engine::clock::StampClock;
 use millpond_engine::environment::{Doubt, Environment, EnvironmentSettings, Leftovers};
-use millpond_store::{Lineage, MemoryDisk, StoreErrorKind, StoreFactory};
+use millpond_store::{Lineage, StoreErrorKind};
 
-use super::{Backup, ENVIRONMENT, Planned, World};
+use super::{Backup, Planned, World};
 use crate::auditor::{Breach, Submitted, Verdict, demand};
 use crate::clock::SimClock;
+use crate::disk::Disk;
 use crate::faults::{Fault, FaultyStore, NextFault};
 use crate::io::Io;
+
+/// An opening is tried so often when flushes fail.
+const TRIES: usize = 5;
 
 /// What an opening gives.
 pub(super) struct Opening {
@@ -23,18 +27,19 @@ pub(super) struct Opening {
 
 /// Opens the environment as a driver does.
 pub(super) fn open(
-    disk: &MemoryDisk,
+    disk: &dyn Disk,
     next_fault: &NextFault,
     clock: &SimClock,
     settings: EnvironmentSettings,
-) -> Option<Opening> {
-    let (store, opened) = disk.open(ENVIRONMENT).ok()?;
-    let io = Io::new(Box::new(FaultyStore::new(store, next_fault.clone())))?;
+) -> Result<Opening, Breach> {
+    let refused = |error| Breach(format!("it does not open: {error:?}"));
+    let (store, opened) = disk.open().map_err(refused)?;
+    let io = Io::new(Box::new(FaultyStore::new(store, next_fault.clone()))).map_err(refused)?;
     let reading = clock.read();
     let stamps = StampClock::new(opened.environment.stamp, reading);
     let lineage = opened.lineage;
     let environment = Environment::new(settings, opened, Timestamp::from_millis(reading.wall_millis));
-    Some(Opening { io, environment, stamps, lineage })
+    Ok(Opening { io, environment, stamps, lineage })
 }
 
 impl World {
@@ -42,20 +47,29 @@ impl World {
         self.trace.note(|| format!("{planned:?}"));
         match planned {
             Planned::Backup => self.back_up(),
-            Planned::Crash => return self.crash(),
+            Planned::Crash => {
+                if self.disk.is_armed() {
+                    self.crash()?;
+                }
+                if !self.disk.arm() {
+                    return self.crash();
+                }
+            }
             Planned::Restore => return self.restore(),
             Planned::Takeover => {
                 self.coverage.fault(Fault::Takeover);
                 self.openings += 1;
-                drop(self.disk.open(ENVIRONMENT));
+                if let Err(error) = self.disk.open() {
+                    self.trace.note(|| format!("the other owner failed: {:?}", error.kind));
+                }
             }
         }
         Ok(())
     }
 
     fn back_up(&mut self) {
+        self.disk.back_up();
         self.backups.push(Backup {
-            disk: self.disk.copy(),
             auditor: self.auditor.clone(),
             unanswered: self.tickets.values().cloned().collect(),
             stamp: self.highest_stamp,
@@ -67,8 +81,9 @@ impl World {
         self.openings += 1;
         self.next_fault.set(None);
         self.pending_fault = None;
-        let opened = open(&self.disk, &self.next_fault, &self.clock, self.settings);
-        let Some(opened) = opened else { return Err(Breach("it does not open again".to_owned())) };
+        self.io.release();
+        let opened = self.try_open()?;
+        self.disk.heal_flushes();
         self.io = opened.io;
         self.stamps = opened.stamps;
         let old = std::mem::replace(&mut self.environment, opened.environment);
@@ -78,22 +93,48 @@ impl World {
         Ok((opened.lineage, old.fail(Doubt::First)))
     }
 
+    /// As a driver, tries again after a flush that failed; whatever else fails is a breach.
+    fn try_open(&self) -> Result<Opening, Breach> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let may_fail = self.disk.flushes_fail() && tries < TRIES;
+            match open(&*self.disk, &self.next_fault, &self.clock, self.settings) {
+                Err(_) if may_fail && !self.disk.has_failed() => {}
+                other => return other,
+            }
+        }
+    }
+
     fn compare(&mut self, lost: &[Submitted], now: Timestamp) -> Verdict {
-        let dump = self.disk.dump(ENVIRONMENT);
+        let dump = self.disk.dump()?;
         self.auditor.compare(&dump, lost, now, self.index)?;
         self.check()
     }
 
+    /// Nothing breaks from now on; what is about to break does so now.
+    pub(super) fn heal(&mut self) -> Verdict {
+        self.faults_on = false;
+        self.disk.heal_flushes();
+        if self.disk.is_armed() { self.crash() } else { Ok(()) }
+    }
+
     /// The process dies. Of the commits under way some may have been written.
-    fn crash(&mut self) -> Verdict {
+    pub(super) fn crash(&mut self) -> Verdict {
         self.coverage.fault(Fault::Crash);
         for _ in 0..self.streams.faults.below(3) {
             self.io.write();
         }
+        if self.disk.has_failed() {
+            self.coverage.fault(Fault::PowerLost);
+        }
+        self.disk.crash()?;
         let lost: Vec<Submitted> = std::mem::take(&mut self.tickets).into_values().collect();
         self.abandoned.clear();
-        self.reopen()?;
-        self.compare(&lost, self.highest_stamp)
+        let (lineage, _) = self.reopen()?;
+        self.compare(&lost, self.highest_stamp)?;
+        demand!(lineage == Lineage::Restarted, "after a crash it opens as {lineage:?}");
+        Ok(())
     }
 
     /// The process dies and an older copy of the data is put in place.
@@ -101,11 +142,14 @@ impl World {
         if self.backups.is_empty() {
             return self.crash();
         }
+        if self.disk.is_armed() {
+            self.crash()?;
+        }
         self.coverage.fault(Fault::Restore);
         let index = self.streams.faults.size(0, self.backups.len() - 1);
         self.backups.truncate(index + 1);
         let Some(backup) = self.backups.last() else { return Ok(()) };
-        self.disk.restore(&backup.disk.copy());
+        self.disk.restore(index)?;
         let mut auditor = backup.auditor.clone();
         auditor.history = std::mem::take(&mut self.auditor.history);
         auditor.era = self.auditor.era;
@@ -128,14 +172,18 @@ impl World {
 
     /// A commit failed: the engine opens again and goes on with what was not applied.
     pub(super) fn commit_failed(&mut self, failure: &CommitFailure) -> Verdict {
-        self.trace.note(|| format!("failed: {failure:?}"));
+        self.trace.note(|| format!("failed: {:?}, unknown: {}", failure.error.kind, failure.unknown));
         if failure.error.kind != StoreErrorKind::Fenced
             && let Some(fault) = self.pending_fault
         {
             self.coverage.fault(fault);
         }
         demand!(failure.error.kind != StoreErrorKind::Corrupt, "a commit does not fit: {failure:?}");
-        let (_, left) = self.reopen()?;
+        let left = match self.reopen() {
+            Ok((_, left)) => left,
+            Err(_) if self.disk.has_failed() => return self.crash(),
+            Err(breach) => return Err(breach),
+        };
         let mut lost: Vec<Submitted> = Vec::new();
         for (ticket, doubtful) in left
             .doubtful

@@ -51,9 +51,13 @@ impl World {
             Event::Committed(commit) => {
                 self.trace.note(|| format!("durable {commit}"));
                 self.trusts_clock = false;
-                if self.pending_fault == Some(Fault::CommitUnknownHappened) {
-                    self.coverage.fault(Fault::CommitUnknownHappened);
-                    self.pending_fault = None;
+                let survived = match self.pending_fault {
+                    Some(Fault::CommitUnknownHappened) => true,
+                    Some(Fault::FlushFailed) => !self.disk.flushes_fail(),
+                    _ => false,
+                };
+                if survived && let Some(fault) = self.pending_fault.take() {
+                    self.coverage.fault(fault);
                 }
                 self.environment.committed(commit, &mut actions);
             }
@@ -76,6 +80,10 @@ impl World {
         if self.pending_fault.is_none() && random.chance(30) {
             self.pending_fault = draw_commit_fault(random);
             self.next_fault.set(self.pending_fault);
+        }
+        if self.pending_fault.is_none() && self.disk.fail_flushes() {
+            self.trace.note(|| "flushes are to fail".to_owned());
+            self.pending_fault = Some(Fault::FlushFailed);
         }
         if !self.trusts_clock && random.chance(14) {
             self.coverage.fault(match self.clock.disturb(random) {

@@ -2,4 +2,6 @@
 
 #[cfg(feature = "planted-faults")]
 mod planted;
+#[cfg(feature = "power-cut")]
+mod power_cuts;
 mod seeds;

@@ -9,11 +9,11 @@ const SEEDS_BY_DEFAULT: u64 = 20;
 const LEAST: u64 = 50;
 const LINES_SHOWN: usize = 4_000;
 
-fn number(name: &str) -> Option<u64> {
+pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-fn report(failure: &Failure) -> String {
+pub(crate) fn report(failure: &Failure) -> String {
     let lines = failure.trace.lines();
     let shown = lines.iter().skip(lines.len().saturating_sub(LINES_SHOWN));
     let mut text: String = shown.map(|line| format!("{line}\n")).collect();

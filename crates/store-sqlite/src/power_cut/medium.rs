@@ -33,7 +33,6 @@ pub(super) struct Medium {
     pub(super) reserve: u64,
     /// Lineage and commit of each database (`lineage.rs`).
     pub(super) marks: BTreeMap<String, (String, u64)>,
-    backup: BTreeMap<String, Vec<u8>>,
 }
 
 /// One file and what connections share about it.
@@ -167,20 +166,17 @@ impl Medium {
         }
     }
 
-    pub(super) fn back_up(&mut self) {
+    pub(super) fn back_up(&self) -> BTreeMap<String, Vec<u8>> {
         let content = |number: &u64| self.files.get(number).map(|file| file.image.content().to_vec());
-        self.backup = self
-            .names
-            .iter()
-            .filter_map(|(name, number)| content(number).map(|content| (name.clone(), content)))
-            .collect();
+        let files = self.names.iter();
+        files.filter_map(|(name, number)| content(number).map(|content| (name.clone(), content))).collect()
     }
 
-    pub(super) fn restore(&mut self) {
+    pub(super) fn restore(&mut self, backup: &BTreeMap<String, Vec<u8>>) {
         self.generation += 1;
         self.names.clear();
         self.files.clear();
-        for (name, content) in &self.backup {
+        for (name, content) in backup {
             self.next_file += 1;
             self.files.insert(self.next_file, File { image: Image::of(content.clone()), ..File::default() });
             self.names.insert(name.clone(), self.next_file);
