@@ -109,6 +109,11 @@ impl Connection {
         }
     }
 
+    /// Waits for the begin of an answer and leaves it unread.
+    pub fn wait_for_answer(&self) -> io::Result<()> {
+        self.stream.get_ref().peek(&mut [0]).map(drop)
+    }
+
     /// Says that nothing more will be asked, which the server takes for a hang-up, and takes what was answered before
     /// it noticed. `None`: no whole answer came.
     pub fn hang_up(mut self) -> Option<Response> {
