@@ -11,17 +11,21 @@ use crate::arguments::ServeArguments;
 use crate::{log, wiring};
 
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
-    log::start(arguments.log_filter()?);
-    let settings = arguments.settings().resolve()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the threads that serve")?;
-    runtime.block_on(serve_until_stopped(settings))
+    // Before anything else: until then a signal to stop ends the process as if it had failed.
+    let signals = {
+        let _inside = runtime.enter();
+        StopSignals::install().context("cannot catch signals")?
+    };
+    log::start(arguments.log_filter()?);
+    let settings = arguments.settings().resolve()?;
+    runtime.block_on(serve_until_stopped(settings, signals))
 }
 
-async fn serve_until_stopped(settings: Settings) -> anyhow::Result<()> {
-    let mut signals = StopSignals::install().context("cannot catch signals")?;
+async fn serve_until_stopped(settings: Settings, mut signals: StopSignals) -> anyhow::Result<()> {
     let directory = settings.data_dir.display();
     let store = wiring::open_store(&settings).with_context(|| format!("cannot serve {directory}"))?;
     let engine = Engine::start(EngineSettings::default(), store);

@@ -143,3 +143,34 @@ fn what_cannot_be_said_is_in_the_exit_code() {
         serve().stdin(Stdio::null()).stdout(full()).stderr(full()).status().expect("the binary runs");
     assert_eq!(status.code(), Some(1));
 }
+
+#[test]
+fn a_signal_counts_from_before_the_data_is_touched() {
+    let directory = directory();
+    let data = directory.path().join("data");
+    let mut command = millpond();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&data);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("the binary runs");
+    let id = i32::try_from(child.id()).expect("a process id");
+    let begun = Instant::now();
+    loop {
+        // In this order: data that is there means handlers that were there before.
+        let has_data = data.exists();
+        if catches(id, libc::SIGTERM) {
+            break;
+        }
+        assert!(!has_data && begun.elapsed() < SOON);
+    }
+    // Safety: the process is ours, has not been waited for, and so has its id still.
+    #[allow(unsafe_code)]
+    let sent = unsafe { libc::kill(id, libc::SIGTERM) };
+    assert_eq!(sent, 0, "it can be signalled");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+/// Whether the process has a handler for the signal.
+fn catches(id: i32, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
+    u64::from_str_radix(mask.trim(), 16).expect("hex") & (1 << (signal - 1)) != 0
+}
