@@ -64,6 +64,18 @@ impl ApiError {
         error
     }
 
+    /// More work than a bound allows.
+    pub(crate) fn overloaded(what: String, limit: usize) -> Self {
+        let mut error = Self::retryable(ErrorCode::ServerOverloaded, format!("{what}, limit {limit}"));
+        error.problem.limit = Some(limit.to_string());
+        error
+    }
+
+    /// Something that may go well when it is tried again soon.
+    pub(crate) fn retryable(code: ErrorCode, detail: String) -> Self {
+        Self::new(code, detail).retry_after_ms(RETRY_OVERLOADED_MS)
+    }
+
     /// The same error with the path under which a client knows the field.
     pub(crate) fn under(mut self, path_of: impl Fn(&str) -> String) -> Self {
         if let Some(field) = &self.problem.field {
@@ -139,10 +151,7 @@ impl From<EngineError> for ApiError {
             EngineError::Full => Self::new(ErrorCode::StorageFull, "the store has no room")
                 .retry_after_ms(RETRY_UNAVAILABLE_MS),
             EngineError::Overloaded { what, limit } => {
-                let mut error =
-                    Self::new(ErrorCode::ServerOverloaded, format!("too many {what} wait, limit {limit}"));
-                error.problem.limit = Some(limit.to_string());
-                error.retry_after_ms(RETRY_OVERLOADED_MS)
+                Self::overloaded(format!("too many {what} wait"), limit)
             }
             EngineError::ShuttingDown => Self::new(ErrorCode::ShuttingDown, "the server is going down")
                 .retry_after_ms(RETRY_UNAVAILABLE_MS),
@@ -214,10 +223,7 @@ impl From<Rejection> for ApiError {
                     .retry_after_ms(RETRY_UNAVAILABLE_MS)
             }
             Rejection::WaiterLimit { limit } => {
-                let detail = format!("{limit} lease calls wait, which is the limit");
-                let mut error = Self::new(ErrorCode::ServerOverloaded, detail);
-                error.problem.limit = Some(limit.to_string());
-                error.retry_after_ms(RETRY_OVERLOADED_MS)
+                Self::overloaded("too many lease calls wait".to_owned(), limit)
             }
         }
     }
