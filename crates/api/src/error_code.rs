@@ -67,6 +67,7 @@ error_codes! {
     RequestTimeout "request_timeout" 408 retry "request did not arrive in time",
     ServerOverloaded "server_overloaded" 429 retry "server has too much waiting work",
     ShuttingDown "shutting_down" 503 retry "server is shutting down",
+    StorageCorrupt "storage_corrupt" 500 final "what is stored cannot be used",
     StorageFull "storage_full" 507 retry "storage is full",
     StorageUnavailable "storage_unavailable" 503 retry "storage cannot be reached",
     UnknownField "unknown_field" 400 final "field does not exist",

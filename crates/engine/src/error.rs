@@ -3,6 +3,9 @@
 /// A command that has no outcome. `effect` of each: nothing happened, except for [`EngineError::Unknown`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EngineError {
+    /// What is stored of the environment cannot be used. It stays so until somebody puts it right.
+    #[error("what is stored cannot be used: {0}")]
+    Corrupt(String),
     /// There is no such environment.
     #[error("environment {0} does not exist")]
     EnvironmentNotFound(String),
@@ -20,7 +23,7 @@ pub enum EngineError {
     /// The engine is going down.
     #[error("shutting down")]
     ShuttingDown,
-    /// The store cannot be reached, or what it holds cannot be used; the engine goes on trying.
+    /// The store cannot be reached; the engine goes on trying.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
     /// The command may or may not have been applied.

@@ -145,6 +145,10 @@ impl From<InputError> for ApiError {
 impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         match error {
+            EngineError::Corrupt(cause) => {
+                let detail = "what is stored of this environment cannot be used, the log says more";
+                Self::new(ErrorCode::StorageCorrupt, detail).because(cause)
+            }
             EngineError::EnvironmentNotFound(name) => {
                 Self::new(ErrorCode::EnvironmentNotFound, format!("environment {name} does not exist"))
             }
@@ -238,4 +242,22 @@ fn out_of_range(field: &'static str, value: String, limit: String) -> ApiError {
         error.problem.code = ErrorCode::PayloadTooLarge;
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use millpond_api::Effect;
+
+    use super::*;
+
+    #[test]
+    fn corrupt_storage_is_told_without_its_particulars() {
+        let error = ApiError::from(EngineError::Corrupt("row 7 of /srv/data".to_owned()));
+        assert_eq!(error.cause(), Some("row 7 of /srv/data"));
+        let problem = error.problem("id");
+        assert_eq!((problem.code, problem.effect), (ErrorCode::StorageCorrupt, Effect::None));
+        assert_eq!((problem.code.status(), problem.code.retryable()), (500, false));
+        assert_eq!(problem.retry_after_ms, None);
+        assert!(!problem.render().contains("row 7"), "{problem:?}");
+    }
 }
