@@ -36,7 +36,7 @@ pub struct Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "seed {}: {}", self.seed, self.what)?;
-        write!(f, "replay: SIM_SEED={} cargo test --profile sim -p millpond-sim seeds", self.seed)
+        write!(f, "replay: SIM_SEED={} cargo test --profile sim -p millpond-sim no_seed", self.seed)
     }
 }
 
