@@ -1,5 +1,6 @@
 //! Many seeds, none of which may go wrong. `SIM_SEED=n` runs one and prints its history on failure, `SIM_SEEDS=n` so many.
 
+use std::process::Command;
 use std::time::Instant;
 
 use millpond_sim::{Coverage, Failure, Trace, run};
@@ -7,17 +8,24 @@ use millpond_sim::{Coverage, Failure, Trace, run};
 const SEEDS_BY_DEFAULT: u64 = 20;
 /// How often everything has to occur in a run.
 const LEAST: u64 = 50;
-const LINES_SHOWN: usize = 4_000;
+const LINES_SHOWN: usize = 400;
 
 pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
+}
+
+/// The commit that is checked out, if git can tell.
+fn commit() -> String {
+    let output = Command::new("git").args(["rev-parse", "--short", "HEAD"]).output();
+    let text = output.ok().and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
+    if text.is_empty() { "unknown".to_owned() } else { text.trim().to_owned() }
 }
 
 pub(crate) fn report(failure: &Failure) -> String {
     let lines = failure.trace.lines();
     let shown = lines.iter().skip(lines.len().saturating_sub(LINES_SHOWN));
     let mut text: String = shown.map(|line| format!("{line}\n")).collect();
-    text.push_str(&failure.to_string());
+    text.push_str(&format!("{failure} # at commit {}", commit()));
     text
 }
 
@@ -48,7 +56,7 @@ fn no_seed_breaks_a_promise() {
     for seed in from..from + seeds {
         match run(seed, Trace::default()) {
             Ok((met, _)) => coverage.merge(&met),
-            Err(failure) => failures.push(failure.to_string()),
+            Err(failure) => failures.push(format!("{failure} # at commit {}", commit())),
         }
     }
     let seconds = started.elapsed().as_secs_f64();
