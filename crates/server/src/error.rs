@@ -133,6 +133,10 @@ impl From<InputError> for ApiError {
 impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         match error {
+            EngineError::Corrupt(cause) => {
+                Self::new(ErrorCode::Internal, "what is stored of the environment cannot be used")
+                    .because(cause)
+            }
             EngineError::EnvironmentNotFound(name) => {
                 Self::new(ErrorCode::EnvironmentNotFound, format!("environment {name} does not exist"))
             }
