@@ -64,8 +64,10 @@ error_codes! {
     QueueAlreadyExists "queue_already_exists" 409 final "queue exists already",
     QueueLimit "queue_limit" 429 final "environment has too many queues",
     QueueNotFound "queue_not_found" 404 final "queue does not exist",
+    RequestTimeout "request_timeout" 408 retry "request did not arrive in time",
     ServerOverloaded "server_overloaded" 429 retry "server has too much waiting work",
     ShuttingDown "shutting_down" 503 retry "server is shutting down",
+    StorageCorrupt "storage_corrupt" 500 final "what is stored cannot be used",
     StorageFull "storage_full" 507 retry "storage is full",
     StorageUnavailable "storage_unavailable" 503 retry "storage cannot be reached",
     UnknownField "unknown_field" 400 final "field does not exist",
@@ -109,8 +111,14 @@ mod tests {
     fn only_errors_that_pass_by_themselves_are_retryable() {
         let retryable: Vec<_> =
             ErrorCode::all().iter().filter(|code| code.retryable()).map(|c| c.as_str()).collect();
-        let expected =
-            ["outcome_unknown", "server_overloaded", "shutting_down", "storage_full", "storage_unavailable"];
+        let expected = [
+            "outcome_unknown",
+            "request_timeout",
+            "server_overloaded",
+            "shutting_down",
+            "storage_full",
+            "storage_unavailable",
+        ];
         assert_eq!(retryable, expected);
         assert!(ErrorCode::all().iter().all(|code| (400..600).contains(&code.status())));
     }

@@ -12,6 +12,7 @@ mod attributes;
 pub mod batch;
 pub mod binary;
 mod data;
+mod portable;
 pub mod structured;
 pub mod sylphx;
 

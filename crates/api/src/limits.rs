@@ -41,6 +41,9 @@ pub const EXTENSIONS_MAX: usize = 64;
 pub const FINISHED_RETENTION_MAX: Duration = Duration::from_secs(14 * 86_400);
 /// Bytes of an id inside a resource name.
 pub const ID_BYTES_MAX: usize = 63;
+/// Levels of arrays and objects in the JSON data of an event. Parsers stop at their own depths; a lease answer adds four
+/// levels to this one.
+pub const JSON_DEPTH_MAX: usize = 60;
 /// Bytes of a label's or an annotation's key.
 pub const LABEL_KEY_BYTES_MAX: usize = 63;
 /// Bytes of a label's value.

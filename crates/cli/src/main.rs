@@ -3,9 +3,11 @@
 //! Exit codes: 0 done, 1 it could not be done (one line on stderr says why), 2 it was asked for in a wrong way.
 
 mod arguments;
+mod log;
 mod serve;
 mod wiring;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -24,7 +26,8 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("millpond: {}", one_line(&error));
+            // If stderr cannot be written either, the exit code is all that is left to say it.
+            let _ = writeln!(std::io::stderr(), "millpond: {}", one_line(&error));
             let is_usage = error.is::<SettingsError>() || error.is::<LogFilterError>();
             ExitCode::from(if is_usage { WRONG_USAGE } else { FAILED })
         }

@@ -8,20 +8,24 @@ use millpond_engine::{Engine, EngineSettings};
 use millpond_server::{AllowedHosts, App, Settings, Shutdown, StopSignals, app, bind, serve};
 
 use crate::arguments::ServeArguments;
-use crate::wiring;
+use crate::{log, wiring};
 
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
-    tracing_subscriber::fmt().with_env_filter(arguments.log_filter()?).with_writer(std::io::stderr).init();
-    let settings = arguments.settings().resolve()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the threads that serve")?;
-    runtime.block_on(serve_until_stopped(settings))
+    // Before anything else: until then a signal to stop ends the process as if it had failed.
+    let signals = {
+        let _inside = runtime.enter();
+        StopSignals::install().context("cannot catch signals")?
+    };
+    log::start(arguments.log_filter()?);
+    let settings = arguments.settings().resolve()?;
+    runtime.block_on(serve_until_stopped(settings, signals))
 }
 
-async fn serve_until_stopped(settings: Settings) -> anyhow::Result<()> {
-    let mut signals = StopSignals::install().context("cannot catch signals")?;
+async fn serve_until_stopped(settings: Settings, mut signals: StopSignals) -> anyhow::Result<()> {
     let directory = settings.data_dir.display();
     let store = wiring::open_store(&settings).with_context(|| format!("cannot serve {directory}"))?;
     let engine = Engine::start(EngineSettings::default(), store);
@@ -37,16 +41,18 @@ async fn serve_until_stopped(settings: Settings) -> anyhow::Result<()> {
     let shutdown = Shutdown::default();
     let hosts = AllowedHosts::new(address, settings.allow_hosts);
     let router = app(App::new(engine.clone(), hosts, settings.default_environment, shutdown.watch()));
-    announce(address);
+    if let Err(error) = announce(address) {
+        engine.shut_down().await;
+        return Err(error).context("cannot write to stdout where the server listens");
+    }
     serve(listener, router, &shutdown, signals.received()).await;
     engine.shut_down().await;
     Ok(())
 }
 
-/// Scripts wait for this line. Nobody reading it is no reason not to serve.
-fn announce(address: SocketAddr) {
+/// Scripts wait for this line; with port 0 nothing else tells where the server is.
+fn announce(address: SocketAddr) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    if let Err(error) = writeln!(stdout, "listening on http://{address}").and_then(|()| stdout.flush()) {
-        tracing::warn!(%error, "cannot write to stdout");
-    }
+    writeln!(stdout, "listening on http://{address}")?;
+    stdout.flush()
 }

@@ -23,7 +23,7 @@ pub enum EngineError {
     /// The engine is going down.
     #[error("shutting down")]
     ShuttingDown,
-    /// The store cannot be reached, or what it holds cannot be used; the engine goes on trying.
+    /// The store cannot be reached; the engine goes on trying.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
     /// The command may or may not have been applied.

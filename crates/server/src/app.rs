@@ -11,6 +11,7 @@ use millpond_api::name::EnvironmentName;
 use millpond_core::{Command, Outcome};
 use millpond_engine::{Answer, Engine};
 
+use crate::bodies::Bodies;
 use crate::envelope::EnvelopeLayer;
 use crate::error::ApiError;
 use crate::extract::Environment;
@@ -21,6 +22,7 @@ use crate::shutdown::ShutdownWatch;
 
 /// What handlers share.
 pub struct App {
+    pub(crate) bodies: Bodies,
     pub(crate) engine: Engine,
     pub(crate) hosts: AllowedHosts,
     pub(crate) default_environment: Arc<Environment>,
@@ -39,6 +41,7 @@ impl App {
     ) -> Self {
         let random = RandomState::new().hash_one(0);
         Self {
+            bodies: Bodies::default(),
             engine,
             hosts,
             default_environment: Arc::new(Environment::new(default_environment)),

@@ -64,6 +64,18 @@ impl ApiError {
         error
     }
 
+    /// More work than a bound allows.
+    pub(crate) fn overloaded(what: String, limit: usize) -> Self {
+        let mut error = Self::retryable(ErrorCode::ServerOverloaded, format!("{what}, limit {limit}"));
+        error.problem.limit = Some(limit.to_string());
+        error
+    }
+
+    /// Something that may go well when it is tried again soon.
+    pub(crate) fn retryable(code: ErrorCode, detail: String) -> Self {
+        Self::new(code, detail).retry_after_ms(RETRY_OVERLOADED_MS)
+    }
+
     /// The same error with the path under which a client knows the field.
     pub(crate) fn under(mut self, path_of: impl Fn(&str) -> String) -> Self {
         if let Some(field) = &self.problem.field {
@@ -134,8 +146,8 @@ impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Corrupt(cause) => {
-                Self::new(ErrorCode::Internal, "what is stored of the environment cannot be used")
-                    .because(cause)
+                let detail = "what is stored of this environment cannot be used, the log says more";
+                Self::new(ErrorCode::StorageCorrupt, detail).because(cause)
             }
             EngineError::EnvironmentNotFound(name) => {
                 Self::new(ErrorCode::EnvironmentNotFound, format!("environment {name} does not exist"))
@@ -143,10 +155,7 @@ impl From<EngineError> for ApiError {
             EngineError::Full => Self::new(ErrorCode::StorageFull, "the store has no room")
                 .retry_after_ms(RETRY_UNAVAILABLE_MS),
             EngineError::Overloaded { what, limit } => {
-                let mut error =
-                    Self::new(ErrorCode::ServerOverloaded, format!("too many {what} wait, limit {limit}"));
-                error.problem.limit = Some(limit.to_string());
-                error.retry_after_ms(RETRY_OVERLOADED_MS)
+                Self::overloaded(format!("too many {what} wait"), limit)
             }
             EngineError::ShuttingDown => Self::new(ErrorCode::ShuttingDown, "the server is going down")
                 .retry_after_ms(RETRY_UNAVAILABLE_MS),
@@ -218,10 +227,7 @@ impl From<Rejection> for ApiError {
                     .retry_after_ms(RETRY_UNAVAILABLE_MS)
             }
             Rejection::WaiterLimit { limit } => {
-                let detail = format!("{limit} lease calls wait, which is the limit");
-                let mut error = Self::new(ErrorCode::ServerOverloaded, detail);
-                error.problem.limit = Some(limit.to_string());
-                error.retry_after_ms(RETRY_OVERLOADED_MS)
+                Self::overloaded("too many lease calls wait".to_owned(), limit)
             }
         }
     }
@@ -236,4 +242,22 @@ fn out_of_range(field: &'static str, value: String, limit: String) -> ApiError {
         error.problem.code = ErrorCode::PayloadTooLarge;
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use millpond_api::Effect;
+
+    use super::*;
+
+    #[test]
+    fn corrupt_storage_is_told_without_its_particulars() {
+        let error = ApiError::from(EngineError::Corrupt("row 7 of /srv/data".to_owned()));
+        assert_eq!(error.cause(), Some("row 7 of /srv/data"));
+        let problem = error.problem("id");
+        assert_eq!((problem.code, problem.effect), (ErrorCode::StorageCorrupt, Effect::None));
+        assert_eq!((problem.code.status(), problem.code.retryable()), (500, false));
+        assert_eq!(problem.retry_after_ms, None);
+        assert!(!problem.render().contains("row 7"), "{problem:?}");
+    }
 }

@@ -167,7 +167,12 @@ pub(crate) fn content_type(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The body of a verb other than `send`: JSON, or none at all.
-pub(crate) async fn json_body(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, ApiError> {
+pub(crate) async fn json_body(
+    app: &App,
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+) -> Result<Bytes, ApiError> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
@@ -175,7 +180,7 @@ pub(crate) async fn json_body(headers: &HeaderMap, body: Body, limit: usize) -> 
         SendForm::Native => Ok(()),
         SendForm::Batch | SendForm::Binary | SendForm::Structured => Err(not_json(headers)),
     })?;
-    read_body(body, limit).await
+    app.bodies.read(body, limit).await
 }
 
 fn not_json(headers: &HeaderMap) -> InputError {
@@ -189,12 +194,20 @@ fn not_json(headers: &HeaderMap) -> InputError {
     }
 }
 
-/// Reads a body, at most `limit` bytes of it.
-pub(crate) async fn read_body(mut body: Body, limit: usize) -> Result<Bytes, ApiError> {
-    let told = body.size_hint().lower();
+/// The most bytes that a body can come to: its length if that is told, else the limit. Refuses a told length beyond it.
+pub(crate) fn check_told_length(body: &Body, limit: usize) -> Result<usize, ApiError> {
+    let hint = body.size_hint();
+    let told = hint.lower();
     if told > u64::try_from(limit).unwrap_or(u64::MAX) {
         return Err(ApiError::too_large("body", format_args!("{told} bytes"), limit));
     }
+    let most = hint.exact().and_then(|exact| usize::try_from(exact).ok());
+    Ok(most.unwrap_or(limit))
+}
+
+/// Reads a body, at most `limit` bytes of it. Handlers do it by way of `bodies`.
+pub(crate) async fn read_body(mut body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    let told = body.size_hint().lower();
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {

@@ -8,6 +8,7 @@
 //! | `handlers` | one file a resource or verb |
 //! | `convert` | wire structs to core types, and back |
 //! | `extract` | paths, query parameters and bodies of requests |
+//! | `bodies` | how much bodies take together while they are read, and how long |
 //! | `guard`, `envelope` | who may ask at all; request ids and error bodies |
 //! | `serve`, `connection`, `delivery` | sockets, and when an answer counts as delivered |
 //! | `config`, `shutdown` | settings; how the server stops |
@@ -15,6 +16,7 @@
 //! Invariant: a grant whose answer was not handed to the kernel whole is taken back (`delivery`).
 
 pub mod app;
+mod bodies;
 pub mod config;
 mod connection;
 mod convert;
@@ -29,6 +31,7 @@ mod serve;
 mod shutdown;
 
 pub use app::{App, app};
+pub use bodies::{BODIES_BYTES_MAX, BODY_READ_MAX};
 pub use config::{RawSettings, Settings, SettingsError};
 pub use connection::serve_connection;
 pub use error::ApiError;

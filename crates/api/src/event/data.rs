@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
 
+use super::portable;
 use crate::input_error::{Fault, InputError};
 use crate::reader::Node;
 use crate::writer;
@@ -22,7 +23,7 @@ pub enum DataKind {
 /// A payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventData {
-    /// What the bytes are. Whoever says [`DataKind::Json`] has checked that they are valid JSON.
+    /// What the bytes are. Whoever says [`DataKind::Json`] has checked that they are JSON that clients can parse.
     pub kind: DataKind,
     /// The bytes, exactly as sent.
     pub bytes: Vec<u8>,
@@ -31,16 +32,14 @@ pub struct EventData {
 impl EventData {
     /// The payload of binary mode: bytes and their content type.
     ///
-    /// JSON that isn't valid, text that isn't UTF-8 and bytes without a content type are binary, so that they
+    /// JSON that isn't valid or that ordinary parsers refuse, text that isn't UTF-8 and bytes without a content type are binary, so that they
     /// come back as they were. An empty body is no payload, as HTTP can't tell the two apart.
     pub fn from_body(content_type: Option<&str>, bytes: Vec<u8>) -> Option<EventData> {
         if bytes.is_empty() {
             return None;
         }
         let kind = match content_type {
-            Some(media) if is_json(media) && serde_json::from_slice::<&RawValue>(&bytes).is_ok() => {
-                DataKind::Json
-            }
+            Some(media) if is_json(media) && is_portable_json(&bytes) => DataKind::Json,
             Some(media) if is_utf8_text(media) && std::str::from_utf8(&bytes).is_ok() => DataKind::Text,
             _ => DataKind::Binary,
         };
@@ -51,7 +50,7 @@ impl EventData {
     ///
     /// A string under a content type that isn't JSON is text; any other value is JSON and not decoded, so a
     /// string that looks like JSON stays a string. A null `data_base64` is an absent one; a null `data` is
-    /// JSON.
+    /// JSON. JSON that ordinary parsers refuse is refused.
     pub(crate) fn from_members(
         data: Option<Node<'_, '_>>,
         data_base64: Option<Node<'_, '_>>,
@@ -69,7 +68,10 @@ impl EventData {
                 let bytes = node.string()?.into_owned().into_bytes();
                 Ok(Some(EventData { kind: DataKind::Text, bytes }))
             }
-            (Some(node), None) => Ok(Some(EventData { kind: DataKind::Json, bytes: node.text().into() })),
+            (Some(node), None) => {
+                portable::check(node.text()).map_err(|fault| node.refuse(fault))?;
+                Ok(Some(EventData { kind: DataKind::Json, bytes: node.text().into() }))
+            }
         }
     }
 
@@ -94,6 +96,11 @@ impl EventData {
             }
         }
     }
+}
+
+/// Whether a body is JSON that every ordinary parser takes.
+fn is_portable_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<&RawValue>(bytes).is_ok_and(|raw| portable::check(raw.get()).is_ok())
 }
 
 /// Whether a media type declares JSON: subtype `json`, or one that ends with `+json`.
@@ -129,6 +136,9 @@ mod tests {
             (Some("application/vnd.x+json"), b"\"{}\"", DataKind::Json),
             (Some("application/json"), b"{", DataKind::Binary),
             (Some("application/json"), b"\xef\xbb\xbf{}", DataKind::Binary),
+            (Some("application/json"), b"[1e999]", DataKind::Binary),
+            (Some("application/json"), b"\"\\ud800\"", DataKind::Binary),
+            (Some("application/json"), &b"[".repeat(65)[..], DataKind::Binary),
             (Some("text/plain"), "grüße".as_bytes(), DataKind::Text),
             (Some("text/csv; charset=\"UTF-8\""), b"a,b", DataKind::Text),
             (Some("text/plain; charset=iso-8859-1"), b"abc", DataKind::Binary),

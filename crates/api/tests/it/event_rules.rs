@@ -236,6 +236,52 @@ fn data_is_given_once_and_base64_is_standard() {
     assert_eq!(sylphx::parse(lone).expect_err("lone surrogate").field.as_deref(), Some("data"));
 }
 
+/// JSON that is valid, but that ordinary parsers do not take.
+fn not_portable() -> [String; 3] {
+    [
+        format!("{}{}", "[".repeat(5_000), "]".repeat(5_000)),
+        r#"{"a":"\ud800"}"#.to_owned(),
+        "1e999".to_owned(),
+    ]
+}
+
+#[test]
+fn json_that_parsers_do_not_take_is_refused_by_its_path_in_every_json_form() {
+    let good = r#""id":"1","source":"/s","type":"t""#;
+    let standard = |data: &str| format!(r#"{{"specversion":"1.0",{good},"data":{data}}}"#);
+    for data in not_portable() {
+        let native =
+            format!(r#"{{"events":[{{{good}}},{{{good},"data":1}},{{{good}}},{{{good},"data":{data}}}]}}"#);
+        let batch = format!("[{},{}]", standard("1"), standard(&data));
+        for (form, body, field) in [
+            (SendForm::Native, native, "events[3].data"),
+            (SendForm::Batch, batch, "[1].data"),
+            (SendForm::Structured, standard(&data), "data"),
+        ] {
+            let error = SendRequest::parse(form, body.as_bytes()).expect_err(&body);
+            assert_eq!(
+                (error.code, error.field.as_deref()),
+                (ErrorCode::InvalidField, Some(field)),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn json_that_parsers_do_not_take_comes_back_as_base64_if_it_was_sent_as_a_body() {
+    let headers = [("ce-specversion", &b"1.0"[..]), ("ce-id", b"1"), ("ce-source", b"/s"), ("ce-type", b"t")];
+    for data in not_portable() {
+        let event =
+            binary::parse(headers, Some(b"application/json"), data.clone().into_bytes()).expect("valid");
+        assert_eq!(event.data.as_ref().map(|data| data.kind), Some(DataKind::Binary), "{data}");
+        for text in [structured::render(&event), sylphx::render(&event)] {
+            let value: Value = serde_json::from_str(&text).expect("a parser takes it");
+            assert!(value["data_base64"].is_string() && value.get("data").is_none(), "{text}");
+        }
+    }
+}
+
 #[test]
 fn time_and_content_type_have_a_shape() {
     let ok = json!({"event_time": "2026-10-07T12:30:00.123456789+02:00", "data_content_type": "text/x; a=b"});

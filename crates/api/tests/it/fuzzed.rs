@@ -9,7 +9,7 @@ use millpond_api::name::{EnvironmentName, QueueName, QueueReference};
 use millpond_api::queue::QueueBody;
 use millpond_api::send::{SendForm, SendRequest, parse_delay};
 use millpond_api::settle::{AckRequest, ExtendRequest, NackRequest};
-use millpond_api::{Event, duration, limits, time};
+use millpond_api::{DataKind, Event, EventData, duration, limits, time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -69,8 +69,10 @@ fn deep_nesting_needs_no_stack() {
         let depth = 40_000;
         let data = format!("{}1{}", open.repeat(depth), close.repeat(depth));
         let body = format!(r#"{{"events":[{{"id":"1","source":"/s","type":"t","data":{data}}}]}}"#);
-        let request = SendRequest::parse(SendForm::Native, body.as_bytes()).expect("data may be deep");
-        assert_eq!(request.events[0].data.as_ref().map(|data| data.bytes.len()), Some(data.len()));
+        let error = SendRequest::parse(SendForm::Native, body.as_bytes()).expect_err("too deep");
+        assert_eq!(error.field.as_deref(), Some("events[0].data"));
+        let sent = EventData::from_body(Some("application/json"), data.clone().into_bytes()).expect("data");
+        assert_eq!(sent.kind, DataKind::Binary);
         parse_everything(data.as_bytes());
     }
 }

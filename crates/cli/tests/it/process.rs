@@ -37,10 +37,14 @@ impl Server {
     }
 
     pub(crate) fn start_by(command: &mut Command) -> Self {
+        Self::start_with_stderr(command, Stdio::piped())
+    }
+
+    pub(crate) fn start_with_stderr(command: &mut Command, stderr: Stdio) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .expect("the binary runs");
         let mut line = String::new();
@@ -91,7 +95,7 @@ impl Server {
         assert_eq!(sent, 0, "it can be signalled");
     }
 
-    /// How it ended, and what it wrote to stderr.
+    /// How it ended, and what it wrote to stderr, if that was piped.
     pub(crate) fn ended(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("it ends");
         (status, rest(self.child.stderr.take()))
@@ -108,7 +112,9 @@ impl Drop for Server {
 
 fn rest(stderr: Option<ChildStderr>) -> String {
     let mut text = String::new();
-    stderr.expect("it is piped").read_to_string(&mut text).expect("utf-8");
+    if let Some(mut stderr) = stderr {
+        stderr.read_to_string(&mut text).expect("utf-8");
+    }
     text
 }
 

@@ -1,5 +1,7 @@
 //! A server that runs: what it keeps, and how it stops.
 
+use std::fs::File;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -93,4 +95,82 @@ fn settings_come_from_the_environment_too() {
     let (_, made) = server.post("/v1/queues?queue_id=q", &json!({}));
     assert_eq!(made["name"], "orgs/acme/projects/shop/envs/prod/queues/q");
     assert!(directory.path().join("deep/data/format").exists());
+}
+
+/// A device on which every write fails.
+fn full() -> Stdio {
+    File::options().write(true).open("/dev/full").expect("it is there").into()
+}
+
+#[test]
+fn a_log_that_cannot_be_written_stops_nothing() {
+    let closed_pipe = || {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        Stdio::from(writer)
+    };
+    for stderr in [full(), closed_pipe()] {
+        let directory = directory();
+        let mut command = millpond();
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--log", "trace", "--data-dir"])
+            .arg(directory.path());
+        let server = Server::start_with_stderr(&mut command, stderr);
+        assert_eq!(server.post("/v1/queues?queue_id=q", &json!({})).0, 200);
+        let sent = send(&server, "1");
+        let (_, leased) = server.post("/v1/queues/q:lease", &json!({}));
+        assert_eq!(leased["messages"][0]["message_id"], sent);
+        server.signal(libc::SIGTERM);
+        assert_eq!(server.ended().0.code(), Some(0));
+    }
+}
+
+#[test]
+fn what_cannot_be_said_is_in_the_exit_code() {
+    let directory = directory();
+    let serve = || {
+        let mut command = millpond();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path());
+        command
+    };
+    let output = serve().stdin(Stdio::null()).stdout(full()).stderr(Stdio::piped()).spawn();
+    let output = output.expect("the binary runs").wait_with_output().expect("it ends");
+    let stderr = String::from_utf8(output.stderr).expect("utf-8");
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("cannot write to stdout") && stderr.lines().count() == 1, "{stderr}");
+
+    let status =
+        serve().stdin(Stdio::null()).stdout(full()).stderr(full()).status().expect("the binary runs");
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn a_signal_counts_from_before_the_data_is_touched() {
+    let directory = directory();
+    let data = directory.path().join("data");
+    let mut command = millpond();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&data);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("the binary runs");
+    let id = i32::try_from(child.id()).expect("a process id");
+    let begun = Instant::now();
+    loop {
+        // In this order: data that is there means handlers that were there before.
+        let has_data = data.exists();
+        if catches(id, libc::SIGTERM) {
+            break;
+        }
+        assert!(!has_data && begun.elapsed() < SOON);
+    }
+    // Safety: the process is ours, has not been waited for, and so has its id still.
+    #[allow(unsafe_code)]
+    let sent = unsafe { libc::kill(id, libc::SIGTERM) };
+    assert_eq!(sent, 0, "it can be signalled");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+/// Whether the process has a handler for the signal.
+fn catches(id: i32, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
+    u64::from_str_radix(mask.trim(), 16).expect("hex") & (1 << (signal - 1)) != 0
 }

@@ -26,7 +26,7 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
         limit: None,
     })?;
     let name = EnvironmentName::new(org, project, env)?;
-    extract::check_no_fields(&extract::json_body(&parts.headers, body, CALL_BYTES_MAX).await?)?;
+    extract::check_no_fields(&extract::json_body(&app, &parts.headers, body, CALL_BYTES_MAX).await?)?;
     let name = name.to_string();
     app.engine.create_environment(&name).await?;
     Ok(super::json(json!({ "name": name }).to_string()))

@@ -30,7 +30,7 @@ pub(super) async fn lease(
     body: Body,
 ) -> Result<Response, ApiError> {
     Query::of(&parts.uri, &[])?;
-    let body = extract::json_body(&parts.headers, body, CALL_BYTES_MAX).await?;
+    let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
     let request = LeaseRequest::parse(&body)?;
     let command = Command::Lease(Lease {
         queue: place.queue()?,

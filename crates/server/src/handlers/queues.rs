@@ -36,7 +36,7 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
     if let Some(id) = given {
         check_id(id).map_err(|fault| fault.at("queue_id", id))?;
     }
-    let body = extract::json_body(&parts.headers, body, CALL_BYTES_MAX).await?;
+    let body = extract::json_body(&app, &parts.headers, body, CALL_BYTES_MAX).await?;
     let body = QueueBody::parse(&body)?;
     let id = new_id(given, &body, &place)?;
     let create = queue::to_create(id, body, &place.environment.name, validate_only)?;
@@ -100,7 +100,7 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Res
         force: query.flag("force")?,
         validate_only: query.flag("validate_only")?,
     });
-    extract::check_no_fields(&extract::json_body(&parts.headers, body, CALL_BYTES_MAX).await?)?;
+    extract::check_no_fields(&extract::json_body(&app, &parts.headers, body, CALL_BYTES_MAX).await?)?;
     match app.submit(&place.environment, command).await?.outcome {
         Outcome::QueueDeleted(_) => Ok(super::json("{}")),
         other => Err(unexpected(&other)),
@@ -137,19 +137,19 @@ fn wrong_verb(verb: &str, method: &str) -> ApiError {
 }
 
 async fn pause(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Result<Response, ApiError> {
-    no_arguments(parts, body).await?;
+    no_arguments(app, parts, body).await?;
     let command = Command::PauseQueue { queue: place.queue()? };
     show(app.submit(&place.environment, command).await?.outcome, place)
 }
 
 async fn resume(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Result<Response, ApiError> {
-    no_arguments(parts, body).await?;
+    no_arguments(app, parts, body).await?;
     let command = Command::ResumeQueue { queue: place.queue()? };
     show(app.submit(&place.environment, command).await?.outcome, place)
 }
 
 async fn purge(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Result<Response, ApiError> {
-    no_arguments(parts, body).await?;
+    no_arguments(app, parts, body).await?;
     let command = Command::PurgeQueue { queue: place.queue()? };
     match app.submit(&place.environment, command).await?.outcome {
         Outcome::Purged(count) => Ok(super::json(json!({ "purged_count": count.to_string() }).to_string())),
@@ -157,9 +157,9 @@ async fn purge(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Resul
     }
 }
 
-async fn no_arguments(parts: &Parts, body: Body) -> Result<(), ApiError> {
+async fn no_arguments(app: &App, parts: &Parts, body: Body) -> Result<(), ApiError> {
     Query::of(&parts.uri, &[])?;
-    extract::check_no_fields(&extract::json_body(&parts.headers, body, CALL_BYTES_MAX).await?)
+    extract::check_no_fields(&extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?)
 }
 
 fn show(outcome: Outcome, place: &Place<'_>) -> Result<Response, ApiError> {

@@ -46,7 +46,7 @@ pub(super) async fn send(
     let queue = place.queue()?;
     let key = idempotency_key(headers)?;
     let limit = if form == SendForm::Binary { CONTENT_BYTES_MAX } else { CALL_BYTES_MAX };
-    let body = extract::read_body(body, limit).await?;
+    let body = app.bodies.read(body, limit).await?;
     let idempotency = key.map(|key| Idempotency { key, digest: digest(parts, &body) });
     let request = read(form, headers, body)?;
     let messages = options.apply(request)?;

@@ -23,7 +23,7 @@ pub(super) async fn ack(
     parts: &Parts,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let request = AckRequest::parse(&read(parts, body).await?)?;
+    let request = AckRequest::parse(&read(app, parts, body).await?)?;
     settle(app, place, request.leases, SettleAction::Ack).await
 }
 
@@ -33,7 +33,7 @@ pub(super) async fn nack(
     parts: &Parts,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let request = NackRequest::parse(&read(parts, body).await?)?;
+    let request = NackRequest::parse(&read(app, parts, body).await?)?;
     settle(app, place, request.leases, SettleAction::Nack(request.delay)).await
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn extend(
     parts: &Parts,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let request = ExtendRequest::parse(&read(parts, body).await?)?;
+    let request = ExtendRequest::parse(&read(app, parts, body).await?)?;
     let timeout = match request.visibility_timeout {
         Some(timeout) => timeout,
         None => queue_timeout(app, place).await?,
@@ -51,9 +51,9 @@ pub(super) async fn extend(
     settle(app, place, request.leases, SettleAction::Extend(timeout)).await
 }
 
-async fn read(parts: &Parts, body: Body) -> Result<Bytes, ApiError> {
+async fn read(app: &App, parts: &Parts, body: Body) -> Result<Bytes, ApiError> {
     Query::of(&parts.uri, &[])?;
-    extract::json_body(&parts.headers, body, CALL_BYTES_MAX).await
+    extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await
 }
 
 /// The queue's own timeout; the queue must exist.
