@@ -32,11 +32,12 @@ impl Slot {
         state.opening += 1;
         match shared.factory.open(&self.name) {
             Ok((mut store, opened)) => {
-                if opened.lineage == Lineage::Restored {
+                let restored = opened.lineage == Lineage::Restored;
+                if restored {
                     tracing::warn!(environment = %self.name, "opened a restored copy: leases found in it have ended");
                 }
                 let left = failed.as_ref().map(|failed| failed.left.incarnation()).unwrap_or_default();
-                let reading = await_incarnation(shared, opened.environment.incarnation.max(left));
+                let reading = await_incarnation(shared, opened.environment.incarnation.max(left), restored);
                 let clock = StampClock::new(opened.environment.stamp, reading);
                 let now = Timestamp::from_millis(reading.wall_millis);
                 let mut environment = Environment::new(shared.settings.environment, opened, now);
@@ -163,11 +164,12 @@ impl Slot {
 }
 
 /// Lets no environment be opened more often than incarnations are given by the clock: waits for the rest of the period,
-/// unless the clock is behind for another reason.
-fn await_incarnation(shared: &Shared, last: Incarnation) -> Reading {
+/// unless the clock is behind for another reason. A restored copy does not know when its lost future was opened: that may
+/// have been in this very period.
+fn await_incarnation(shared: &Shared, last: Incarnation, restored: bool) -> Reading {
     let reading = shared.clock.read();
     let by_clock = Incarnation::by_clock(Timestamp::from_millis(reading.wall_millis));
-    if last != by_clock {
+    if last != by_clock && !restored {
         return reading;
     }
     let rest = Incarnation::PERIOD_MILLIS - reading.wall_millis.rem_euclid(Incarnation::PERIOD_MILLIS);
