@@ -81,6 +81,8 @@ impl Slot {
     pub(super) fn fail(self: &Arc<Self>, shared: &Shared, state: &mut State, failure: Failure) {
         let Phase::Open(open) = std::mem::replace(&mut state.phase, Phase::Closed) else { return };
         self.set_open(false);
+        // Before anybody is told: waiting begins with the failure.
+        let now = shared.clock.read().monotonic;
         self.full.store(false, Ordering::SeqCst);
         *lock(&self.store) = None;
         lock(&self.readers).clear();
@@ -103,7 +105,6 @@ impl Slot {
         for ticket in std::mem::take(&mut left.later) {
             self.reply(shared, state, ticket, Err(later.clone()));
         }
-        let now = shared.clock.read().monotonic;
         let failed = Failed { left, attempts: 0, since: now, retry_at: now, error: later };
         state.phase = Phase::Failed(Box::new(failed));
     }

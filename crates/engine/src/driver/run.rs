@@ -212,7 +212,7 @@ impl Slot {
     }
 
     /// Arms the timer, notes a full pipeline, closes what is to be closed.
-    fn finish(self: &Arc<Self>, shared: &Shared, state: &mut State, close_if_idle: bool) {
+    fn finish(self: &Arc<Self>, shared: &Shared, state: &mut State, close_if_idle: Option<u64>) {
         if !state.closing.is_empty() {
             self.end_waits(shared, state);
         }
@@ -221,7 +221,7 @@ impl Slot {
                 let environment = &open.environment;
                 self.full.store(environment.pipeline_is_full(), Ordering::SeqCst);
                 let close = if state.closing.is_empty() {
-                    close_if_idle && environment.is_idle()
+                    close_if_idle == Some(state.opening) && environment.is_idle()
                 } else {
                     environment.is_settled()
                 };

@@ -58,7 +58,8 @@ pub(crate) struct Brought {
     pub(crate) abandoned: Vec<Ticket>,
     pub(crate) events: Vec<(u64, Event)>,
     pub(crate) close: Vec<oneshot::Sender<()>>,
-    pub(crate) close_if_idle: bool,
+    /// Close the environment if it is idle and this is still the same opening of it.
+    pub(crate) close_if_idle: Option<u64>,
 }
 
 #[derive(Default)]
@@ -207,8 +208,8 @@ impl Slot {
         self.poke();
     }
 
-    pub(crate) fn close_if_idle(self: &Arc<Self>) {
-        lock(&self.inbox).brought.close_if_idle = true;
+    pub(crate) fn close_if_idle(self: &Arc<Self>, opening: u64) {
+        lock(&self.inbox).brought.close_if_idle = Some(opening);
         self.poke();
     }
 

@@ -117,7 +117,7 @@ pub(super) fn look_after_slots(shared: &Arc<Shared>) {
             Phase::Open(_) => {
                 drop(state);
                 shared.write(&slot, WriteJob { slot: Arc::clone(&slot), opening, work: WriteWork::Space });
-                open.push((idle, slot));
+                open.push((idle, opening, slot));
             }
             Phase::Failed(_) => {
                 drop(state);
@@ -129,11 +129,11 @@ pub(super) fn look_after_slots(shared: &Arc<Shared>) {
             }
         }
     }
-    open.sort_by_key(|(idle, _)| Reverse(*idle));
+    open.sort_by_key(|(idle, ..)| Reverse(*idle));
     let too_many = open.len().saturating_sub(shared.settings.environments_open);
-    for (index, (idle, slot)) in open.iter().enumerate() {
+    for (index, (idle, opening, slot)) in open.iter().enumerate() {
         if index < too_many || *idle >= shared.settings.idle_close {
-            slot.close_if_idle();
+            slot.close_if_idle(*opening);
         }
     }
     open_due(shared, now.wall_millis);

@@ -201,7 +201,8 @@ async fn commands_wait_while_a_store_cannot_be_opened_and_are_answered_when_it_c
         let engine = world.engine.clone();
         async move { engine.submit(ENVIRONMENT, send("mail", "kept")).await }
     });
-    while !waiting.is_finished() {
+    // Long enough for the next try, too short for being told to give up.
+    for _ in 0..50 {
         world.pass(Duration::from_millis(20));
         tokio::task::yield_now().await;
     }
