@@ -69,8 +69,7 @@ impl Slot {
         for ticket in left {
             if callers.get(ticket).is_some_and(|caller| caller.bytes == 0) {
                 callers.remove(ticket);
-                let mut inbox = lock(&self.inbox);
-                inbox.commands = inbox.commands.saturating_sub(1);
+                self.give_room(0);
             }
         }
     }
@@ -203,10 +202,7 @@ impl Slot {
     ) {
         let Some(caller) = state.callers.remove(&ticket) else { return };
         shared.counters.commands.fetch_add(1, Ordering::Relaxed);
-        let mut inbox = lock(&self.inbox);
-        inbox.commands = inbox.commands.saturating_sub(1);
-        inbox.bytes = inbox.bytes.saturating_sub(caller.bytes);
-        drop(inbox);
+        self.give_room(caller.bytes);
         // If the caller has left, the answer is dropped here, and with its receipt the grants go back.
         let _ = caller.sender.send(answer);
     }

@@ -66,15 +66,12 @@ pub(crate) struct Brought {
 pub(crate) struct Inbox {
     pub(crate) brought: Brought,
     next_ticket: Ticket,
-    /// Commands and bytes taken and not answered yet.
-    pub(crate) commands: usize,
-    pub(crate) bytes: usize,
 }
 
 impl Inbox {
-    /// Nothing is owed to anybody: no command without its answer, nothing that was brought and waits.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.commands == 0 && self.brought.notices.is_empty() && self.brought.close.is_empty()
+    /// Nothing was brought that waits.
+    fn is_empty(&self) -> bool {
+        self.brought.mails.is_empty() && self.brought.notices.is_empty() && self.brought.close.is_empty()
     }
 }
 
@@ -133,6 +130,9 @@ pub(crate) struct Slot {
     /// Bytes sent since room was last asked for.
     unmeasured: AtomicUsize,
     turn: Turn,
+    /// Commands and bytes of sends taken in and not answered yet.
+    taken_commands: AtomicUsize,
+    taken_bytes: AtomicUsize,
     /// The pipeline is full: the end of a commit will run the slot, new mail need not.
     pub(crate) full: AtomicBool,
     open: AtomicBool,
@@ -165,6 +165,8 @@ impl Slot {
             readers: Mutex::new(Vec::new()),
             unmeasured: AtomicUsize::new(0),
             turn: Turn::new(),
+            taken_commands: AtomicUsize::new(0),
+            taken_bytes: AtomicUsize::new(0),
             full: AtomicBool::new(false),
             open: AtomicBool::new(false),
         }
@@ -173,18 +175,26 @@ impl Slot {
     /// Takes a command in, or refuses it if too much waits already.
     pub(crate) fn push(&self, mail: Mail, settings: &EngineSettings) -> Result<Ticket, EngineError> {
         let mut inbox = lock(&self.inbox);
-        if inbox.commands >= settings.mailbox_commands {
+        let (commands, bytes) = (&self.taken_commands, &self.taken_bytes);
+        if commands.load(Ordering::Relaxed) >= settings.mailbox_commands {
             return Err(EngineError::Overloaded { what: "commands", limit: settings.mailbox_commands });
         }
-        if mail.bytes > 0 && inbox.bytes + mail.bytes > settings.mailbox_bytes {
+        if mail.bytes > 0 && bytes.load(Ordering::Relaxed) + mail.bytes > settings.mailbox_bytes {
             return Err(EngineError::Overloaded { what: "bytes", limit: settings.mailbox_bytes });
         }
-        inbox.commands += 1;
-        inbox.bytes += mail.bytes;
+        commands.fetch_add(1, Ordering::Relaxed);
+        bytes.fetch_add(mail.bytes, Ordering::Relaxed);
         let ticket = inbox.next_ticket;
         inbox.next_ticket += 1;
         inbox.brought.mails.push((ticket, mail));
         Ok(ticket)
+    }
+
+    /// A command that was taken in needs no room any more. Without a lock: this is done for every answer, while callers
+    /// bring the next commands.
+    pub(crate) fn give_room(&self, bytes: usize) {
+        self.taken_commands.fetch_sub(1, Ordering::Relaxed);
+        self.taken_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Brings a command that nobody waits for.
@@ -283,6 +293,8 @@ impl Slot {
     /// Closed, and nothing was brought to it.
     pub(crate) fn is_forgettable(&self) -> bool {
         let Ok(state) = self.state.try_lock() else { return false };
-        matches!(state.phase, Phase::Closed) && lock(&self.inbox).is_empty()
+        matches!(state.phase, Phase::Closed)
+            && self.taken_commands.load(Ordering::Relaxed) == 0
+            && lock(&self.inbox).is_empty()
     }
 }
