@@ -19,6 +19,14 @@ use millpond_store_sqlite::{SqliteFactory, SqliteSettings};
 
 pub(crate) const ENVIRONMENT: &str = "orgs/bench/projects/bench/envs/bench";
 
+/// What a send says besides its messages.
+#[derive(Clone, Default)]
+pub(crate) struct SendOptions {
+    pub(crate) delay: Option<Duration>,
+    pub(crate) time_to_live: Option<Duration>,
+    pub(crate) key: Option<String>,
+}
+
 /// An engine under load.
 #[derive(Clone)]
 pub(crate) struct Target {
@@ -56,15 +64,9 @@ impl Target {
     }
 
     /// Sends `count` messages in one call.
-    pub(crate) async fn send(
-        &self,
-        queue: &str,
-        count: usize,
-        delay: Option<Duration>,
-        key: Option<String>,
-    ) -> anyhow::Result<()> {
-        let message =
-            NewMessage { content: Arc::clone(&self.content), delay, priority: 0, time_to_live: None };
+    pub(crate) async fn send(&self, queue: &str, count: usize, options: SendOptions) -> anyhow::Result<()> {
+        let SendOptions { delay, time_to_live, key } = options;
+        let message = NewMessage { content: Arc::clone(&self.content), delay, priority: 0, time_to_live };
         let idempotency = key.map(|key| Idempotency { key: key.into(), digest: 7 });
         let send = Send { queue: queue.into(), messages: vec![message; count], idempotency };
         self.run(Command::Send(send)).await.map(drop)
@@ -102,7 +104,7 @@ impl Target {
 
     /// Send, lease and ack of one message, each durable before the next.
     pub(crate) async fn lifecycle(&self, queue: &str) -> anyhow::Result<()> {
-        self.send(queue, 1, None, None).await?;
+        self.send(queue, 1, SendOptions::default()).await?;
         let leases = self.lease(queue, 1, Duration::from_secs(20)).await?;
         self.ack(queue, leases).await
     }
@@ -113,16 +115,17 @@ pub(crate) async fn fill(
     target: &Target,
     queue: &str,
     count: u64,
-    delay: Option<Duration>,
+    options: &SendOptions,
 ) -> anyhow::Result<()> {
     let left = Arc::new(AtomicU64::new(count.div_ceil(100)));
     let mut tasks = Vec::new();
     for _ in 0..16 {
         let (target, queue, left) = (target.clone(), queue.to_owned(), Arc::clone(&left));
+        let options = options.clone();
         tasks.push(tokio::spawn(async move {
             while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
             {
-                target.send(&queue, 100, delay, None).await?;
+                target.send(&queue, 100, options.clone()).await?;
             }
             anyhow::Ok(())
         }));

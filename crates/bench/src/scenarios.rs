@@ -1,9 +1,9 @@
 //! What is measured. Each scenario answers one line of the design's table of goals.
 
+mod at_once;
 mod backlog;
 mod bare;
 mod idle;
-mod maturing;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,13 +13,16 @@ use clap::ValueEnum;
 use millpond_core::spec::QueueSpec;
 use serde_json::{Value, json};
 
+use self::at_once::AtOnce;
 use crate::Options;
-use crate::load::{Reached, Target, closed_loop};
+use crate::load::{Reached, SendOptions, Target, closed_loop};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Scenario {
     /// Fill, drain half, end the process; then reopen, lease and go on with the rest. Scale: messages (10 million).
     Backlog,
+    /// The same with 100,000 messages leased when the process ends.
+    BacklogLeased,
     /// The rows of a lifecycle run, written again by a bare loop. 256 in flight.
     Bare256,
     /// The same with 1,024 in flight.
@@ -38,6 +41,8 @@ pub(crate) enum Scenario {
     Lifecycle1,
     /// Many messages that mature at one instant, beside a lifecycle load. Scale: messages (1 million).
     Maturing,
+    /// Many messages that expire at one instant, beside a lifecycle load. Scale: messages (1 million).
+    Expiring,
     /// Single sends with 64 in flight.
     Sends64,
 }
@@ -49,7 +54,8 @@ pub(crate) async fn run(scenario: Scenario, options: &Options) -> anyhow::Result
         .context("making a directory for the data")?;
     let path = directory.path();
     let mut result = match scenario {
-        Scenario::Backlog => backlog::run(path, options).await,
+        Scenario::Backlog => backlog::run(path, options, "backlog", 0).await,
+        Scenario::BacklogLeased => backlog::run(path, options, "backlog-leased", 100_000).await,
         Scenario::Bare256 => bare::run(path, options, 256).await,
         Scenario::Bare1024 => bare::run(path, options, 1_024).await,
         Scenario::Idle => idle::queues(path, options).await,
@@ -58,7 +64,8 @@ pub(crate) async fn run(scenario: Scenario, options: &Options) -> anyhow::Result
         Scenario::Lifecycle1 => lifecycle(path, options, 1).await,
         Scenario::Lifecycle256 => lifecycle(path, options, 256).await,
         Scenario::Lifecycle1024 => lifecycle(path, options, 1_024).await,
-        Scenario::Maturing => maturing::run(path, options).await,
+        Scenario::Maturing => at_once::run(path, options, AtOnce::Mature).await,
+        Scenario::Expiring => at_once::run(path, options, AtOnce::Expire).await,
         Scenario::Sends64 => sends(path, options).await,
     }?;
     if let Value::Object(fields) = &mut result {
@@ -102,7 +109,7 @@ async fn sends(path: &Path, options: &Options) -> anyhow::Result<Value> {
     let caller = target.clone();
     let reached = closed_loop(&target, 64, warm_up, measure, move |_, _| {
         let caller = caller.clone();
-        async move { caller.send("bench", 1, None, None).await }
+        async move { caller.send("bench", 1, SendOptions::default()).await }
     })
     .await?;
     target.engine.shut_down().await;
@@ -123,7 +130,7 @@ async fn keyed(path: &Path, options: &Options) -> anyhow::Result<Value> {
         let target = target.clone();
         tasks.push(tokio::spawn(async move {
             for turn in 0..per_caller {
-                target.send("bench", 1, None, Some(key(caller, turn))).await?;
+                target.send("bench", 1, keyed_by(key(caller, turn))).await?;
             }
             anyhow::Ok(())
         }));
@@ -135,7 +142,7 @@ async fn keyed(path: &Path, options: &Options) -> anyhow::Result<Value> {
     let caller = target.clone();
     let reached = closed_loop(&target, 256, warm_up, measure, move |task, turn| {
         let caller = caller.clone();
-        async move { caller.send("bench", 1, None, Some(key(10_000 + task as u64, turn))).await }
+        async move { caller.send("bench", 1, keyed_by(key(10_000 + task as u64, turn))).await }
     })
     .await?;
     target.engine.shut_down().await;
@@ -143,6 +150,10 @@ async fn keyed(path: &Path, options: &Options) -> anyhow::Result<Value> {
     result["live_keys_before"] = json!(per_caller * 1_024);
     result["filled_per_second"] = json!((per_caller * 1_024) as f64 / filled.as_secs_f64());
     Ok(result)
+}
+
+fn keyed_by(key: String) -> SendOptions {
+    SendOptions { key: Some(key), ..SendOptions::default() }
 }
 
 /// Keys as clients draw them: without any order.

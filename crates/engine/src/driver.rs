@@ -104,9 +104,9 @@ impl Shared {
         let slot = self.slot(environment)?;
         let (sender, receiver) = oneshot::channel();
         let bytes = command_bytes(&command);
-        let ticket = slot.push(Mail { command, sender, bytes }, &self.settings)?;
+        let (ticket, waiting) = slot.push(Mail { command, sender, bytes }, &self.settings)?;
         let mut guard = Abandon { slot: &slot, ticket: Some(ticket) };
-        slot.poke();
+        slot.poke(waiting);
         let answer = receiver.await;
         guard.ticket = None;
         answer.unwrap_or(Err(EngineError::ShuttingDown))
@@ -157,7 +157,7 @@ impl Shared {
     pub(crate) fn nudge(self: &Arc<Self>) {
         timer::look_after_slots(self);
         for slot in self.slots() {
-            slot.poke();
+            slot.run_soon();
         }
     }
 

@@ -94,6 +94,8 @@ pub(crate) struct Mail {
 #[derive(Debug)]
 struct InFlight {
     commit: CommitSequence,
+    /// Commands of its round.
+    commands: usize,
     answers: Vec<Held>,
 }
 
@@ -185,15 +187,31 @@ impl Environment {
     /// Whether a step would find something to do at `now`.
     #[must_use]
     pub fn has_work(&self, now: Timestamp) -> bool {
+        if self.pipeline_is_full() {
+            return false;
+        }
         let due = self.core.next_due().is_some_and(|due| due <= now);
-        let mail = !self.mailbox.is_empty() || !self.pages.is_empty() || !self.sweep_pages.is_empty();
-        self.commits.len() < self.settings.pipeline_depth && (mail || due)
+        let pages = !self.pages.is_empty() || !self.sweep_pages.is_empty();
+        self.wants_mail() == 0 || pages || due
     }
 
-    /// As many commits are under way as may be: the end of one will make a step possible.
-    #[must_use]
-    pub fn pipeline_is_full(&self) -> bool {
+    fn pipeline_is_full(&self) -> bool {
         self.commits.len() >= self.settings.pipeline_depth
+    }
+
+    /// So many more commands make a round worth its commit; 0: there is one to take now. `usize::MAX`: the pipeline is
+    /// full.
+    ///
+    /// A flush costs the same for one command as for hundreds. While a commit is under way, callers whose answers it
+    /// holds are about to come back: a round of the few that came first would make all others wait for its flush. So a
+    /// round waits until it has as much as the commit before it, or until that commit has ended.
+    #[must_use]
+    pub fn wants_mail(&self) -> usize {
+        if self.pipeline_is_full() {
+            return usize::MAX;
+        }
+        let worth = self.commits.back().map_or(1, |last| last.commands.max(1));
+        worth.saturating_sub(self.mailbox.len())
     }
 
     /// What was taken is applied and durable.
@@ -226,7 +244,7 @@ impl Environment {
 
     /// One round at the time of `stamp`. Does nothing while the pipeline is full.
     pub fn step(&mut self, stamp: &Stamp, actions: &mut Vec<Action>) {
-        if self.commits.len() >= self.settings.pipeline_depth {
+        if self.pipeline_is_full() {
             return;
         }
         self.rounds += 1;
@@ -241,18 +259,19 @@ impl Environment {
                 actions,
             );
         }
-        self.apply_mail(stamp, &mut answers, actions);
+        let commands = self.apply_mail(stamp, &mut answers, actions);
         for effect in self.core.take_effects() {
             self.carry_out(effect, &mut answers);
         }
         let changes = self.core.seal();
         self.start_scans(actions);
-        self.send_off(changes, answers, actions);
+        self.send_off(changes, commands, answers, actions);
         let held = self.settings.contents_bytes;
         self.contents.shrink(held, self.durable);
     }
 
-    fn apply_mail(&mut self, stamp: &Stamp, answers: &mut Vec<Wanted>, actions: &mut Vec<Action>) {
+    /// Returns how many commands were applied.
+    fn apply_mail(&mut self, stamp: &Stamp, answers: &mut Vec<Wanted>, actions: &mut Vec<Action>) -> usize {
         let mut bytes = 0;
         let mut batch = Vec::new();
         while let Some(mail) = self.mailbox.pop_front() {
@@ -263,9 +282,11 @@ impl Environment {
             }
         }
         let batch = self.park_for_rows(batch, actions);
+        let commands = batch.len();
         for mail in batch {
             self.apply(mail, stamp, answers, actions);
         }
+        commands
     }
 
     /// Sets the commands aside that lack rows, and asks for all of these rows at once.
@@ -346,19 +367,25 @@ impl Environment {
     }
 
     /// Hands the round's changes and answers on.
-    fn send_off(&mut self, changes: Option<ChangeSet>, answers: Vec<Wanted>, actions: &mut Vec<Action>) {
+    fn send_off(
+        &mut self,
+        changes: Option<ChangeSet>,
+        commands: usize,
+        answers: Vec<Wanted>,
+        actions: &mut Vec<Action>,
+    ) {
         if let Some(changes) = &changes {
             self.keep_contents(changes);
         }
         let answers = self.attach_contents(answers, actions);
         match changes {
             Some(changes) if planted!(AnswerBeforeCommit) => {
-                self.commits.push_back(InFlight { commit: changes.commit, answers: Vec::new() });
+                self.commits.push_back(InFlight { commit: changes.commit, commands, answers: Vec::new() });
                 actions.push(Action::Commit(changes));
                 self.release(answers, actions);
             }
             Some(changes) => {
-                self.commits.push_back(InFlight { commit: changes.commit, answers });
+                self.commits.push_back(InFlight { commit: changes.commit, commands, answers });
                 actions.push(Action::Commit(changes));
             }
             // Nothing changed: wait for what was applied before.

@@ -11,19 +11,20 @@ use serde_json::{Value, json};
 
 use super::{figures, times};
 use crate::Options;
-use crate::load::{Target, closed_loop, fill};
+use crate::load::{SendOptions, Target, closed_loop, fill};
 
 /// Set for the process that fills; it ends by a kill.
 const FILLER: &str = "MILLPOND_BENCH_FILL";
 
-pub(super) async fn run(path: &Path, options: &Options) -> anyhow::Result<Value> {
+/// `name`: the scenario's, to run it again in the process that fills. `leased`: so many messages are leased when that ends.
+pub(super) async fn run(path: &Path, options: &Options, name: &str, leased: u64) -> anyhow::Result<Value> {
     let scale = options.scale.unwrap_or(10_000_000);
     if let Ok(directory) = std::env::var(FILLER) {
-        fill_and_drain(Path::new(&directory), options, scale).await?;
+        fill_and_drain(Path::new(&directory), options, scale, leased).await?;
     }
     let filled = Instant::now();
     let mut filler = Process::new(std::env::current_exe()?)
-        .args(["run", "backlog", "--scale", &scale.to_string()])
+        .args(["run", name, "--scale", &scale.to_string()])
         .args(["--data-bytes", &options.data_bytes.to_string()])
         .arg("--directory")
         .arg(&options.directory)
@@ -49,15 +50,16 @@ pub(super) async fn run(path: &Path, options: &Options) -> anyhow::Result<Value>
     .await?;
     let mut result = figures(&reached);
     result["backlog"] = json!(scale / 2);
+    result["leased"] = json!(leased);
     result["first_lease_seconds"] = json!(first_lease.as_secs_f64());
     result["fill_and_drain_seconds"] = json!(filled.as_secs_f64());
     Ok(result)
 }
 
-async fn fill_and_drain(path: &Path, options: &Options, scale: u64) -> anyhow::Result<()> {
+async fn fill_and_drain(path: &Path, options: &Options, scale: u64, leased: u64) -> anyhow::Result<()> {
     let target = Target::open(path, options.data_bytes).await?;
     target.create("bench", QueueSpec::default()).await?;
-    fill(&target, "bench", scale, None).await?;
+    fill(&target, "bench", scale, &SendOptions::default()).await?;
     let filled_kib = crate::machine::peak_memory_kib();
     let mut tasks = Vec::new();
     let calls = scale / 2 / 100 / 16;
@@ -73,6 +75,9 @@ async fn fill_and_drain(path: &Path, options: &Options, scale: u64) -> anyhow::R
     }
     for task in tasks {
         task.await??;
+    }
+    for _ in 0..leased / 100 {
+        target.lease("bench", 100, Duration::from_secs(20)).await?;
     }
     eprintln!(
         "filled and drained: peak {} KiB after filling, {} in all",

@@ -83,7 +83,7 @@ impl Slot {
         self.set_open(false);
         // Before anybody is told: waiting begins with the failure.
         let now = shared.clock.read().monotonic;
-        self.full.store(false, Ordering::SeqCst);
+        self.enough.store(0, Ordering::SeqCst);
         *lock(&self.store) = None;
         lock(&self.readers).clear();
         let (doubt, unknown, error) = match failure {

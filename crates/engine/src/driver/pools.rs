@@ -64,7 +64,7 @@ impl Pools {
                 for job in &receiver {
                     let slot = Arc::clone(&job.slot);
                     contain(&slot, job.opening, || run_write(job));
-                    slot.full.store(false, Ordering::SeqCst);
+                    slot.enough.store(0, Ordering::SeqCst);
                     // With the next commit waiting this thread has better things to do than to apply.
                     if receiver.is_empty() { slot.run_here() } else { slot.queue() }
                 }

@@ -19,7 +19,7 @@ use crate::{Answer, EngineError};
 impl Slot {
     /// One turn. Only the thread that has the turn calls this.
     pub(super) fn run(self: &Arc<Self>, shared: &Shared) {
-        self.full.store(false, Ordering::SeqCst);
+        self.enough.store(0, Ordering::SeqCst);
         let mut state = lock(&self.state);
         let state = &mut *state;
         let inbox = self.take_inbox();
@@ -207,7 +207,7 @@ impl Slot {
         let _ = caller.sender.send(answer);
     }
 
-    /// Arms the timer, notes a full pipeline, closes what is to be closed.
+    /// Arms the timer, notes how much mail makes another turn worth it, closes what is to be closed.
     fn finish(self: &Arc<Self>, shared: &Shared, state: &mut State, close_if_idle: Option<u64>) {
         if !state.closing.is_empty() {
             self.end_waits(shared, state);
@@ -215,7 +215,7 @@ impl Slot {
         match &state.phase {
             Phase::Open(open) => {
                 let environment = &open.environment;
-                self.full.store(environment.pipeline_is_full(), Ordering::SeqCst);
+                self.enough.store(environment.wants_mail(), Ordering::SeqCst);
                 let close = if state.closing.is_empty() {
                     close_if_idle == Some(state.opening) && environment.is_idle()
                 } else {

@@ -69,6 +69,11 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
+    /// Commands and notices that wait to be taken.
+    fn waiting(&self) -> usize {
+        self.brought.mails.len() + self.brought.notices.len() + self.brought.abandoned.len()
+    }
+
     /// Nothing was brought that waits.
     fn is_empty(&self) -> bool {
         self.brought.mails.is_empty() && self.brought.notices.is_empty() && self.brought.close.is_empty()
@@ -133,8 +138,8 @@ pub(crate) struct Slot {
     /// Commands and bytes of sends taken in and not answered yet.
     taken_commands: AtomicUsize,
     taken_bytes: AtomicUsize,
-    /// The pipeline is full: the end of a commit will run the slot, new mail need not.
-    pub(crate) full: AtomicBool,
+    /// With fewer commands waiting than this nobody need run the slot: the end of a commit will.
+    pub(crate) enough: AtomicUsize,
     open: AtomicBool,
 }
 
@@ -167,13 +172,13 @@ impl Slot {
             turn: Turn::new(),
             taken_commands: AtomicUsize::new(0),
             taken_bytes: AtomicUsize::new(0),
-            full: AtomicBool::new(false),
+            enough: AtomicUsize::new(0),
             open: AtomicBool::new(false),
         }
     }
 
-    /// Takes a command in, or refuses it if too much waits already.
-    pub(crate) fn push(&self, mail: Mail, settings: &EngineSettings) -> Result<Ticket, EngineError> {
+    /// Takes a command in, or refuses it if too much waits already. Returns with it how many wait to be taken.
+    pub(crate) fn push(&self, mail: Mail, settings: &EngineSettings) -> Result<(Ticket, usize), EngineError> {
         let mut inbox = lock(&self.inbox);
         let (commands, bytes) = (&self.taken_commands, &self.taken_bytes);
         if commands.load(Ordering::Relaxed) >= settings.mailbox_commands {
@@ -187,7 +192,7 @@ impl Slot {
         let ticket = inbox.next_ticket;
         inbox.next_ticket += 1;
         inbox.brought.mails.push((ticket, mail));
-        Ok(ticket)
+        Ok((ticket, inbox.waiting()))
     }
 
     /// A command that was taken in needs no room any more. Without a lock: this is done for every answer, while callers
@@ -199,13 +204,11 @@ impl Slot {
 
     /// Brings a command that nobody waits for.
     pub(crate) fn notify(self: &Arc<Self>, command: Command) {
-        lock(&self.inbox).brought.notices.push(command);
-        self.poke();
+        self.put(|brought| brought.notices.push(command));
     }
 
     pub(crate) fn abandon(self: &Arc<Self>, ticket: Ticket) {
-        lock(&self.inbox).brought.abandoned.push(ticket);
-        self.poke();
+        self.put(|brought| brought.abandoned.push(ticket));
     }
 
     pub(crate) fn bring(&self, opening: u64, event: Event) {
@@ -215,19 +218,32 @@ impl Slot {
     /// Closes the environment once what was taken is answered.
     pub(crate) fn close(self: &Arc<Self>, closed: oneshot::Sender<()>) {
         lock(&self.inbox).brought.close.push(closed);
-        self.poke();
+        self.run_soon();
     }
 
     pub(crate) fn close_if_idle(self: &Arc<Self>, opening: u64) {
         lock(&self.inbox).brought.close_if_idle = Some(opening);
-        self.poke();
+        self.run_soon();
     }
 
-    /// Something was brought: run the slot here and now if it is idle, unless the end of a commit will.
-    pub(crate) fn poke(self: &Arc<Self>) {
-        if self.full.load(Ordering::SeqCst) {
-            return;
+    fn put(self: &Arc<Self>, bring: impl FnOnce(&mut Brought)) {
+        let mut inbox = lock(&self.inbox);
+        bring(&mut inbox.brought);
+        let waiting = inbox.waiting();
+        drop(inbox);
+        self.poke(waiting);
+    }
+
+    /// Something was brought, and so many commands wait now: run the slot here if it is idle, unless the end of a commit
+    /// will.
+    pub(crate) fn poke(self: &Arc<Self>, waiting: usize) {
+        if waiting >= self.enough.load(Ordering::SeqCst) {
+            self.run_soon();
         }
+    }
+
+    /// Runs the slot here if it is idle, or leaves it to the threads that apply if it has to be opened first.
+    pub(crate) fn run_soon(self: &Arc<Self>) {
         if self.open.load(Ordering::Acquire) {
             self.run_here();
         } else {
