@@ -56,6 +56,7 @@ error_codes! {
     InvalidState "invalid_state" 409 final "resource is in a state that forbids this",
     LeaseStale "lease_stale" 409 final "lease is no longer held",
     MalformedJson "malformed_json" 400 final "body is not valid json",
+    MessageNotFound "message_not_found" 404 final "message does not exist",
     MethodNotAllowed "method_not_allowed" 405 final "route has no such method",
     MissingField "missing_field" 400 final "required field is missing",
     NotFound "not_found" 404 final "no such route",
@@ -64,6 +65,7 @@ error_codes! {
     QueueAlreadyExists "queue_already_exists" 409 final "queue exists already",
     QueueLimit "queue_limit" 429 final "environment has too many queues",
     QueueNotFound "queue_not_found" 404 final "queue does not exist",
+    RangeNotSatisfiable "range_not_satisfiable" 416 final "range lies behind the end of the data",
     RequestTimeout "request_timeout" 408 retry "request did not arrive in time",
     ServerOverloaded "server_overloaded" 429 retry "server has too much waiting work",
     ShuttingDown "shutting_down" 503 retry "server is shutting down",
@@ -72,6 +74,7 @@ error_codes! {
     StorageUnavailable "storage_unavailable" 503 retry "storage cannot be reached",
     UnknownField "unknown_field" 400 final "field does not exist",
     UnsupportedMediaType "unsupported_media_type" 415 final "content type is not supported",
+    UploadLimit "upload_limit" 429 retry "too much is being uploaded",
 }
 
 impl ErrorCode {
@@ -118,6 +121,7 @@ mod tests {
             "shutting_down",
             "storage_full",
             "storage_unavailable",
+            "upload_limit",
         ];
         assert_eq!(retryable, expected);
         assert!(ErrorCode::all().iter().all(|code| (400..600).contains(&code.status())));

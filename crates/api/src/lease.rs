@@ -57,8 +57,10 @@ impl LeaseRequest {
 pub struct LeasedMessage<'a> {
     /// The id that `:send` answered.
     pub message_id: &'a str,
-    /// The event.
+    /// The event, without data if that is elsewhere.
     pub event: &'a Event,
+    /// Where the data is, if it is too large to be in here.
+    pub data_url: Option<&'a str>,
     /// Names this lease when it is settled.
     pub lease_generation: u64,
     /// Leases granted so far, this one included.
@@ -79,7 +81,7 @@ fn push_message(out: &mut String, message: &LeasedMessage<'_>) {
     out.push('{');
     writer::push_text_field(out, "message_id", message.message_id);
     writer::push_name(out, "event");
-    sylphx::render_into(out, message.event);
+    sylphx::render_with_data_url_into(out, message.event, message.data_url);
     writer::push_name(out, "lease");
     push_lease(out, message.message_id, message.lease_generation);
     writer::push_name(out, "delivery_count");
@@ -96,6 +98,8 @@ pub(crate) fn push_lease(out: &mut String, message_id: &str, lease_generation: u
     out.push('}');
 }
 
+/// The extension attribute that says where the data is, in a batch: CloudEvents' own for this.
+pub const DATA_REFERENCE_ATTRIBUTE: &str = "dataref";
 /// The extension attribute that holds the message id in a batch.
 pub const MESSAGE_ID_ATTRIBUTE: &str = "millpondmessageid";
 /// The extension attribute that holds the lease generation in a batch.
@@ -114,10 +118,12 @@ pub fn render_leased_batch(messages: &[LeasedMessage<'_>]) -> String {
 }
 
 fn lease_attributes(message: &LeasedMessage<'_>) -> Vec<(&'static str, AttributeValue)> {
-    vec![
+    let mut attributes = vec![
         (MESSAGE_ID_ATTRIBUTE, message.message_id.into()),
         (LEASE_GENERATION_ATTRIBUTE, AttributeValue::String(message.lease_generation.to_string())),
         (DELIVERY_COUNT_ATTRIBUTE, AttributeValue::String(message.delivery_count.to_string())),
         (LEASE_EXPIRE_TIME_ATTRIBUTE, AttributeValue::String(time::render(message.lease_expire_time))),
-    ]
+    ];
+    attributes.extend(message.data_url.map(|url| (DATA_REFERENCE_ATTRIBUTE, url.into())));
+    attributes
 }

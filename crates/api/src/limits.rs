@@ -52,7 +52,8 @@ pub const LABEL_VALUE_BYTES_MAX: usize = 63;
 pub const LABELS_MAX: usize = 64;
 /// Messages of one queue that may be leased at once, as set by `leased_max`.
 pub const LEASED_MAX: u32 = 1_000_000;
-/// Bytes of contents in one lease answer, if it holds more than one message: what does not fit stays in the queue.
+/// Bytes of contents in one lease answer, if it holds more than one message: what does not fit stays in the queue. Data of more
+/// than 256 KiB is not in the answer, it is named by `data_url`.
 pub const LEASE_ANSWER_BYTES_MAX: usize = 8 << 20;
 /// Messages in one lease call.
 pub const LEASE_MESSAGES_MAX: u32 = 100;

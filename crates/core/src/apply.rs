@@ -3,9 +3,14 @@
 //! A command either changes nothing and says which rows it needs, or is applied whole. Checks come first, in the order
 //! that each file documents; changes follow, and cannot fail.
 
+mod append_upload;
+mod begin_upload;
+mod cancel_upload;
 mod create_queue;
 mod delete_queue;
+mod finish_upload;
 mod lease;
+mod open_data;
 mod pause_queue;
 mod purge_queue;
 mod retry;
@@ -16,7 +21,7 @@ mod undo;
 mod view;
 
 use crate::change::RowKey;
-use crate::command::Command;
+use crate::command::{Command, Send};
 use crate::outcome::{Outcome, Rejection};
 use crate::stamp::Stamp;
 use crate::state::Core;
@@ -47,11 +52,17 @@ impl Core {
     pub fn apply(&mut self, command: &Command, stamp: &Stamp) -> Result<Outcome, Needs> {
         self.set_stamp(stamp);
         let result = match command {
-            Command::CancelWait(waiter) => Ok(self.cancel_wait(*waiter)),
+            Command::AppendUpload(append) => self.append_upload(append, stamp),
+            Command::BeginUpload(begin) => self.begin_upload(begin, stamp),
+            Command::CancelUpload(upload) => Ok(self.cancel_upload(*upload, stamp)),
+            Command::CancelWait(waiter) => Ok(self.cancel_wait(*waiter, stamp)),
+            Command::CloseData(pin) => Ok(self.close_data(*pin)),
             Command::CreateQueue(create) => self.create_queue(create, stamp),
             Command::DeleteQueue(delete) => self.delete_queue(delete),
+            Command::FinishUpload(finish) => self.finish_upload(finish, stamp),
             Command::GetQueue { queue } => self.get_queue(queue, stamp),
             Command::Lease(lease) => self.lease(lease, stamp),
+            Command::OpenData(open) => self.open_data(open, stamp),
             Command::PauseQueue { queue } => self.pause_queue(queue, stamp),
             Command::PurgeQueue { queue } => self.purge_queue(queue, stamp),
             Command::ResumeQueue { queue } => self.resume_queue(queue, stamp),
@@ -78,8 +89,15 @@ impl Core {
     /// reads all of them: memory lets go of some while it waits for others.
     #[must_use]
     pub fn needed(&self, command: &Command) -> Vec<RowKey> {
+        let key_of = |send: &Send| self.dedup_key(send).map(RowKey::Dedup);
         match command {
-            Command::Send(send) => self.dedup_key(send).map(RowKey::Dedup).into_iter().collect(),
+            Command::BeginUpload(begin) => {
+                let key = begin.key.as_ref().and_then(|key| self.dedup_key_of(&begin.queue, key));
+                key.map(RowKey::Dedup).into_iter().collect()
+            }
+            Command::FinishUpload(finish) => key_of(&finish.send).into_iter().collect(),
+            Command::OpenData(open) => self.row_of_data(open).collect(),
+            Command::Send(send) => key_of(send).into_iter().collect(),
             Command::Settle(settle) => {
                 let keys = settle.sends.iter().filter_map(|send| self.dedup_key(send)).map(RowKey::Dedup);
                 let leases = settle.settlements.iter().map(|settlement| &settlement.lease);

@@ -2,8 +2,8 @@
 
 use crate::id::{CommitSequence, QueueNumber, Sequence};
 use crate::row::{
-    CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, DueKey, EnvironmentRow, MessageRow,
-    QueueRow, ReadyKey,
+    ChunkRow, CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, DueKey, EnvironmentRow,
+    MessageRow, QueueRow, ReadyKey, UploadRow,
 };
 use crate::time::Timestamp;
 
@@ -29,6 +29,25 @@ pub struct ChangeSet {
     pub dedup_put: Vec<DedupRow>,
     /// Remembered sends forgotten.
     pub dedup_removed: Vec<DedupKey>,
+    /// New chunks.
+    pub chunks: Vec<ChunkRow>,
+    /// Chunks removed; none of them is new.
+    pub chunks_removed: Vec<ChunkRange>,
+    /// Uploads written.
+    pub uploads_put: Vec<UploadRow>,
+    /// Uploads that are no more: a message has their chunks, or nobody.
+    pub uploads_removed: Vec<Sequence>,
+}
+
+/// Chunks of one sequence that follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChunkRange {
+    /// Whose.
+    pub sequence: Sequence,
+    /// The first.
+    pub from: u32,
+    /// The one behind the last.
+    pub until: u32,
 }
 
 /// A change of one delivery.
@@ -38,7 +57,7 @@ pub enum DeliveryChange {
     Insert(DeliveryRow),
     /// A row that the store has.
     Update(DeliveryRow),
-    /// The delivery and its message leave.
+    /// The delivery and its message leave; chunks stay.
     Remove(Sequence),
 }
 
@@ -53,6 +72,10 @@ impl ChangeSet {
             + self.deliveries.len()
             + self.dedup_put.len()
             + self.dedup_removed.len()
+            + self.chunks.len()
+            + self.chunks_removed.len()
+            + self.uploads_put.len()
+            + self.uploads_removed.len()
     }
 }
 
@@ -113,6 +136,13 @@ pub enum Scan {
         /// At most so many rows.
         limit: usize,
     },
+    /// Uploads of the environment by sequence.
+    Uploads {
+        /// Begin behind this key.
+        after: Option<Sequence>,
+        /// At most so many rows.
+        limit: usize,
+    },
 }
 
 /// One page of a scan.
@@ -124,6 +154,8 @@ pub struct Page {
     pub deliveries: Vec<DeliveryRow>,
     /// Rows of a scan over remembered sends.
     pub dedup: Vec<DedupRow>,
+    /// Rows of a scan over uploads.
+    pub uploads: Vec<UploadRow>,
     /// Nothing lies behind this page.
     pub end: bool,
 }

@@ -3,19 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::id::{LeaseGeneration, MessageId};
+use crate::id::{Incarnation, LeaseGeneration, MessageId, Sequence, UploadId};
 use crate::row::MessageContent;
 use crate::spec::QueueSpec;
 
 /// An input of the core. Each has its file under `apply/`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Command {
+    /// Store the next part of an upload's data.
+    AppendUpload(AppendUpload),
+    /// Begin to send a message whose data comes in parts.
+    BeginUpload(BeginUpload),
     /// Make a queue.
     CreateQueue(CreateQueue),
-    /// Forget a lease call that waits; its caller is gone.
+    /// Give an upload up; nobody will finish it.
+    CancelUpload(UploadId),
+    /// Forget a call that waits; its caller is gone.
     CancelWait(WaiterId),
+    /// Who asked for data in chunks has read it, or reads no more.
+    CloseData(PinId),
     /// Remove a queue and all that is in it.
     DeleteQueue(DeleteQueue),
+    /// Make the message whose data was uploaded.
+    FinishUpload(FinishUpload),
     /// Look at a queue.
     GetQueue {
         /// Its name.
@@ -23,6 +33,8 @@ pub enum Command {
     },
     /// Take messages to work on.
     Lease(Lease),
+    /// Read the data of one message, leased or not.
+    OpenData(OpenData),
     /// Stop handing messages out.
     PauseQueue {
         /// Its name.
@@ -53,7 +65,7 @@ pub enum Command {
     Undo(Vec<LeaseRef>),
 }
 
-/// Names a waiting lease call; chosen by the engine, ascending, never reused while the environment is open.
+/// Names a call that waits: for messages, or for an upload's turn; chosen by the engine, ascending, never reused while the environment is open.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WaiterId(pub u64);
 
@@ -116,6 +128,61 @@ pub struct Idempotency {
     pub key: Box<str>,
     /// Digest of the call; another digest under the same key is refused.
     pub digest: u128,
+}
+
+/// See [`Command::BeginUpload`]. Nothing is stored yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BeginUpload {
+    /// Name of the queue.
+    pub queue: Box<str>,
+    /// What will be sent, with [`Data::Chunked`](crate::row::Data) of as many bytes as were announced, or of none.
+    pub message: NewMessage,
+    /// The idempotency key of the send to come.
+    pub key: Option<Box<str>>,
+    /// How long to wait for other uploads to end: 0 to 20 s.
+    pub wait: Duration,
+    /// Names this call while it waits.
+    pub waiter: WaiterId,
+}
+
+/// See [`Command::AppendUpload`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AppendUpload {
+    /// To which upload.
+    pub upload: UploadId,
+    /// Which chunk, from 0, in order.
+    pub number: u32,
+    /// A whole chunk; only the last may be shorter, but not empty.
+    pub data: Arc<[u8]>,
+}
+
+/// See [`Command::FinishUpload`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FinishUpload {
+    /// What [`Outcome::UploadBegun`](crate::Outcome) said.
+    pub upload: Option<UploadId>,
+    /// One message, with [`Data::Chunked`](crate::row::Data) of as many bytes as were stored.
+    pub send: Send,
+}
+
+/// Names a reader's hold on the chunks of a message, for as long as the environment is open.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PinId {
+    /// The message.
+    pub sequence: Sequence,
+    /// The opening: in the next one the sequence may be another message's.
+    pub incarnation: Incarnation,
+}
+
+/// See [`Command::OpenData`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenData {
+    /// Name of the queue in which the message is.
+    pub queue: Box<str>,
+    /// The message.
+    pub message: MessageId,
+    /// The reader's lease on it; `None`: it has to be one that nobody holds.
+    pub generation: Option<LeaseGeneration>,
 }
 
 /// See [`Command::Lease`].

@@ -143,6 +143,15 @@ impl fmt::Display for MessageId {
     }
 }
 
+/// Names an upload: what will be the sequence and the nonce of its message.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct UploadId {
+    /// Its number in the environment. Drawn in memory: after a failure another may get it.
+    pub sequence: Sequence,
+    /// Random bits, by which that other one is told apart.
+    pub nonce: u64,
+}
+
 /// The text is not a message id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotAMessageId;

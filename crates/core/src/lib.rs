@@ -9,7 +9,8 @@
 //! - a delivery is in exactly the order of its state, and a window holds every key up to its edge;
 //! - counters equal a full scan of the rows;
 //! - `lease_generation` of a delivery only rises;
-//! - leases held never exceed a queue's limits.
+//! - leases held never exceed a queue's limits;
+//! - a chunk belongs to a message or to a row that says that it belongs to nobody (`state/uploads.rs`).
 
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
@@ -29,7 +30,7 @@ mod state;
 pub mod time;
 
 pub use apply::Needs;
-pub use change::{ChangeSet, DeliveryChange, Page, RowKey, Rows, Scan};
+pub use change::{ChangeSet, ChunkRange, DeliveryChange, Page, RowKey, Rows, Scan};
 pub use command::Command;
 pub use limits::CoreSettings;
 pub use outcome::{Effect, Outcome, Rejection};

@@ -8,7 +8,7 @@ pub const LEASE_MAX: Duration = Duration::from_secs(12 * 3600);
 pub const LEASE_MIN: Duration = Duration::from_secs(1);
 /// Most messages that one lease call grants.
 pub const LEASE_MESSAGES_MAX: u32 = 100;
-/// Longest wait of a lease call on an empty queue.
+/// Longest wait of a lease call on an empty queue, and of an upload for its turn.
 pub const WAIT_MAX: Duration = Duration::from_secs(20);
 /// Default bound on leases held at once per queue.
 pub const LEASED_DEFAULT: u32 = 100_000;
@@ -38,14 +38,23 @@ pub const BACKOFF_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const NAME_BYTES_MAX: usize = 63;
 /// Most bytes of a queue's annotations.
 pub const ANNOTATIONS_BYTES_MAX: usize = 16 * 1024;
-/// Most bytes of one message's content that live in its row; larger ones are a later capability.
-pub const CONTENT_BYTES_MAX: usize = 1024 * 1024;
+/// Most bytes of a message's attributes, as stored.
+pub const ATTRIBUTES_BYTES_MAX: usize = 1024 * 1024;
+/// Most bytes of data that live in their message's row; more are in chunks.
+pub const DATA_INLINE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a chunk, and most bytes of data that one command carries; more come as an upload.
+pub const CHUNK_BYTES: usize = 256 * 1024;
+/// Most bytes of one message's data.
+pub const DATA_BYTES_MAX: u64 = 100 << 20;
+/// An upload without a new chunk for so long is given up.
+pub const UPLOAD_STALL_MAX: Duration = Duration::from_secs(60);
 /// Longest chain of dead-letter queues that is followed when one is looked for a cycle.
 pub const DEAD_LETTER_CHAIN_MAX: usize = 16;
 
 const _: () = assert!(LEASE_MIN.as_millis() < LEASE_MAX.as_millis());
 const _: () = assert!(RETENTION_DEFAULT.as_millis() <= RETENTION_MAX.as_millis());
 const _: () = assert!(LEASED_DEFAULT <= LEASED_MAX);
+const _: () = assert!(DATA_INLINE_BYTES_MAX < CHUNK_BYTES && (CHUNK_BYTES as u64) < DATA_BYTES_MAX);
 
 /// Bounds that a deployment may change; `Default` is what the documents state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +73,16 @@ pub struct CoreSettings {
     pub queues: usize,
     /// Waiting lease calls in the environment.
     pub waiters: usize,
+    /// Bytes of data that live in their message's row. Not above `chunk_bytes`.
+    pub inline_bytes: usize,
+    /// Bytes of a chunk. The same for the whole life of an environment: only tests choose another.
+    pub chunk_bytes: usize,
+    /// Uploads under way, and such that wait to begin.
+    pub uploads: usize,
+    /// Bytes of uploads under way.
+    pub upload_bytes: u64,
+    /// Chunks of nobody that one batch removes; a quarter of it while commands wait.
+    pub chunks_per_batch: u32,
 }
 
 impl Default for CoreSettings {
@@ -76,6 +95,11 @@ impl Default for CoreSettings {
             dedup_keys: 10_000_000,
             queues: 20_000,
             waiters: 20_000,
+            inline_bytes: DATA_INLINE_BYTES_MAX,
+            chunk_bytes: CHUNK_BYTES,
+            uploads: 64,
+            upload_bytes: 256 << 20,
+            chunks_per_batch: 16,
         }
     }
 }

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use crate::command::{LeaseRef, WaiterId};
-use crate::id::{LeaseGeneration, MessageId};
+use crate::command::{LeaseRef, PinId, WaiterId};
+use crate::id::{LeaseGeneration, MessageId, UploadId};
 use crate::row::{CountersRow, DeadLetter, QueueRow};
 use crate::time::Timestamp;
 
 /// The answer to a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
+    /// The data of a message can be read.
+    Data(DataView),
     /// Nothing to report.
     Done,
     /// Messages granted, perhaps none.
@@ -33,7 +35,10 @@ pub enum Outcome {
     },
     /// So many of the grants were taken back.
     Undone(u64),
-    /// The lease call waits; its answer comes as [`crate::Effect::Answered`].
+    /// The upload may begin. `None`: its idempotency key is remembered, so nothing of it will be stored, and its end tells
+    /// whether it is the same send.
+    UploadBegun(Option<UploadId>),
+    /// The call waits; its answer comes as [`crate::Effect::Answered`].
     Waiting,
 }
 
@@ -44,6 +49,17 @@ pub struct Sent {
     pub ids: Vec<MessageId>,
     /// The same key was sent before: these are the first answer's ids, and nothing was sent now.
     pub repeated: bool,
+}
+
+/// What a reader of data has to know; the content comes with it, as with a grant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DataView {
+    /// The message.
+    pub message: MessageId,
+    /// Its chunks stay until [`crate::Command::CloseData`]; `None`: the data is part of the content.
+    pub pin: Option<PinId>,
+    /// Bytes of each chunk but the last.
+    pub chunk_bytes: u64,
 }
 
 /// A message handed out.
@@ -201,8 +217,27 @@ pub enum Rejection {
         /// Which.
         stale: Vec<LeaseRef>,
     },
+    /// The message is leased, and its lease was not named.
+    MessageLeased {
+        /// Which.
+        message: MessageId,
+    },
+    /// There is no such message in the queue.
+    MessageNotFound {
+        /// Its id.
+        message: MessageId,
+    },
     /// The store has no room.
     StorageFull,
+    /// Too many uploads are under way, or too many bytes of them.
+    UploadLimit {
+        /// What there is too much of: `uploads` or `bytes`.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+    /// The upload is not under way: it was given up because nothing came, or memory was lost.
+    UploadLost,
     /// Too many lease calls wait.
     WaiterLimit {
         /// The limit.
@@ -224,11 +259,11 @@ pub enum DeadLetterProblem {
 /// What the engine must do after a batch, once it is durable; all of it can be lost and is then derived anew.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// A waiting lease call has its answer.
+    /// A waiting call has its answer.
     Answered {
         /// The call.
         waiter: WaiterId,
-        /// [`Outcome::Leased`], or [`Outcome::Rejected`] if its queue is gone.
+        /// [`Outcome::Leased`], [`Outcome::UploadBegun`], or [`Outcome::Rejected`].
         outcome: Outcome,
     },
 }

@@ -43,6 +43,8 @@ mod faults {
         AckWithoutGeneration,
         /// Answers leave before their commit is durable.
         AnswerBeforeCommit,
+        /// A message with chunks leaves, and nobody is told to remove them.
+        ChunksForgotten,
         /// A queue's ready count is zero after opening.
         CounterNotRestored,
         /// A remembered send is counted and not stored.
@@ -51,6 +53,8 @@ mod faults {
         LeaseEndLost,
         /// A dead letter leaves its queue in one commit and arrives in the next.
         MoveInTwoCommits,
+        /// Chunks are removed while somebody reads them.
+        PinIgnored,
         /// A promoted message stays in the window of delayed ones.
         PromotionTwice,
         /// A purge forgets the ready window.
@@ -67,17 +71,21 @@ mod faults {
         UndoReusesGeneration,
         /// A commit that nobody can account for is taken for durable.
         UnknownTakenForDone,
+        /// Chunks of nobody that are found at opening stay.
+        UploadNotSwept,
     }
 
     impl PlantedFault {
         /// All of them.
-        pub const ALL: [Self; 14] = [
+        pub const ALL: [Self; 17] = [
             Self::AckWithoutGeneration,
             Self::AnswerBeforeCommit,
+            Self::ChunksForgotten,
             Self::CounterNotRestored,
             Self::DedupRowLost,
             Self::LeaseEndLost,
             Self::MoveInTwoCommits,
+            Self::PinIgnored,
             Self::PromotionTwice,
             Self::PurgeMissesWindow,
             Self::RefillWithoutOverlay,
@@ -86,6 +94,7 @@ mod faults {
             Self::StampBackwards,
             Self::UndoReusesGeneration,
             Self::UnknownTakenForDone,
+            Self::UploadNotSwept,
         ];
 
         /// Breaks this rule on this thread, or none.

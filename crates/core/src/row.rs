@@ -1,7 +1,7 @@
 //! Everything that is persisted, as typed rows. The stores turn them into bytes and know nothing of the rules.
 //!
 //! A message is two rows under one sequence: [`MessageRow`], immutable, and [`DeliveryRow`], which every
-//! state change rewrites and which is therefore small.
+//! state change rewrites and which is therefore small. Data that is too large for the former is in [`ChunkRow`]s.
 
 use std::sync::Arc;
 
@@ -112,15 +112,71 @@ pub struct MessageContent {
     pub attributes: Box<str>,
     /// How the data is to be shown.
     pub data_kind: DataKind,
-    /// The data, exactly as sent.
-    pub data: Box<[u8]>,
+    /// The data.
+    pub data: Data,
 }
 
 impl MessageContent {
-    /// Bytes that count against limits and caches.
+    /// Bytes that count against limits, wherever they are.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
-        self.attributes.len() + self.data.len()
+        self.attributes.len().saturating_add(usize::try_from(self.data.size_bytes()).unwrap_or(usize::MAX))
+    }
+
+    /// Bytes that are in memory with this value.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.attributes.len() + self.data.held().len()
+    }
+}
+
+/// The data of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Data {
+    /// So many bytes, too many to be held at once: they are in chunks and read one by one.
+    Chunked {
+        /// In all.
+        bytes: u64,
+    },
+    /// All of it, exactly as sent.
+    Whole(Box<[u8]>),
+}
+
+impl Data {
+    /// Its length.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        match self {
+            Self::Chunked { bytes } => *bytes,
+            Self::Whole(data) => u64::try_from(data.len()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The bytes that are at hand: all or none.
+    #[must_use]
+    pub fn held(&self) -> &[u8] {
+        match self {
+            Self::Chunked { .. } => &[],
+            Self::Whole(data) => data,
+        }
+    }
+}
+
+impl From<Box<[u8]>> for Data {
+    fn from(data: Box<[u8]>) -> Self {
+        Self::Whole(data)
+    }
+}
+
+impl From<Vec<u8>> for Data {
+    fn from(data: Vec<u8>) -> Self {
+        Self::Whole(data.into())
+    }
+}
+
+impl From<&[u8]> for Data {
+    fn from(data: &[u8]) -> Self {
+        Self::Whole(data.into())
     }
 }
 
@@ -129,8 +185,33 @@ impl MessageContent {
 pub struct MessageRow {
     /// Key.
     pub sequence: Sequence,
-    /// What was sent.
+    /// What was sent. Where its data is whole, the store writes it into the row, or, if `chunks` is 1, into chunk 0
+    /// along with the row; where it is chunked, the chunks are stored already.
     pub content: Arc<MessageContent>,
+    /// Chunks that hold the data; 0: the row does.
+    pub chunks: u32,
+}
+
+/// A part of a message's data, or of what becomes one. All of a message's chunks have the same length, but for the last,
+/// which may be shorter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChunkRow {
+    /// Key: the message's sequence.
+    pub sequence: Sequence,
+    /// Key: its place, from 0.
+    pub number: u32,
+    /// The bytes, never none.
+    pub data: Arc<[u8]>,
+}
+
+/// Says that chunks belong to no message: those of an upload under way, or what a message left that is gone. What is found
+/// when an environment is opened is garbage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UploadRow {
+    /// Key: the sequence of the chunks.
+    pub sequence: Sequence,
+    /// Chunks 0 to this one, exclusive, are stored and nobody's.
+    pub chunks: u32,
 }
 
 /// States of a delivery: `delayed → ready → leased → completed | dead | cancelled`, back from leased to ready
@@ -178,6 +259,8 @@ pub struct DeliveryRow {
     pub sequence: Sequence,
     /// The queue it is in.
     pub queue: QueueNumber,
+    /// Chunks of its message's data, as in its [`MessageRow`].
+    pub chunks: u32,
     /// Its nonce; with `sent_at` and `sequence` the message id.
     pub nonce: u64,
     /// When the message was sent.

@@ -9,19 +9,22 @@ mod queue;
 mod reads;
 mod rows;
 mod seal;
+mod uploads;
 mod waiters;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use crate::change::ChunkRange;
 use crate::command::WaiterId;
 use crate::id::{CommitSequence, Incarnation, QueueNumber, Sequence};
 use crate::limits::CoreSettings;
 use crate::outcome::Effect;
 use crate::planted;
 use crate::row::{
-    CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, MessageContent, QueueRow,
+    ChunkRow, CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, MessageContent,
+    QueueRow,
 };
 use crate::stamp::Stamp;
 use crate::time::Timestamp;
@@ -33,6 +36,8 @@ use reads::Sweeps;
 pub use reads::{ScanTicket, WantedScan};
 pub(crate) use rows::Resident;
 use rows::Rows;
+pub(crate) use uploads::InLine;
+use uploads::Uploads;
 pub(crate) use waiters::Waiter;
 
 /// What the core starts from.
@@ -66,6 +71,7 @@ pub struct Core {
     pub(crate) deadlines: BTreeSet<(Timestamp, WaiterId)>,
     pub(crate) waiting_in: BTreeMap<WaiterId, QueueNumber>,
     pub(crate) sweeps: Sweeps,
+    pub(crate) uploads: Uploads,
     pub(crate) space_low: bool,
     busy: bool,
     /// The last batch left due rows over.
@@ -88,10 +94,14 @@ pub(crate) struct ResidentDedup {
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) rows: Vec<Sequence>,
-    pub(crate) messages: Vec<(Sequence, Arc<MessageContent>)>,
+    /// New messages, with the number of their chunks.
+    pub(crate) messages: Vec<(Sequence, Arc<MessageContent>, u32)>,
     pub(crate) queues: Vec<QueueNumber>,
     pub(crate) queues_removed: Vec<QueueNumber>,
     pub(crate) dedup: Vec<DedupKey>,
+    pub(crate) uploads: Vec<Sequence>,
+    pub(crate) chunks: Vec<ChunkRow>,
+    pub(crate) chunks_removed: Vec<ChunkRange>,
     pub(crate) effects: Vec<Effect>,
     /// Queues whose waiters may be served.
     pub(crate) stirred: Vec<QueueNumber>,
@@ -131,6 +141,7 @@ impl Core {
             deadlines: BTreeSet::new(),
             waiting_in: BTreeMap::new(),
             sweeps: Sweeps::new(),
+            uploads: Uploads::new(),
             space_low: false,
             busy: false,
             more_due: false,
@@ -251,7 +262,7 @@ impl Core {
         }
     }
 
-    /// Removes a delivery and its message. `counted`: it is in its queue's counters.
+    /// Removes a delivery and its message; chunks are owed to be removed. `counted`: it is in its queue's counters.
     pub(crate) fn erase_row(&mut self, sequence: Sequence, counted: bool) {
         let next = self.next_commit();
         let Some(resident) = self.rows.map.get_mut(&sequence) else { return };
@@ -261,6 +272,11 @@ impl Core {
         }
         resident.changed_in = next;
         let Some(old) = resident.row.take() else { return };
+        // Data that came and went within the batch, other than by an upload, is never written.
+        let chunks_stored = resident.stored || self.uploads.knows(sequence);
+        if old.chunks > 0 && chunks_stored && !planted!(ChunksForgotten) {
+            self.owe_chunks(sequence, old.chunks);
+        }
         if counted && let Some(queue) = self.queues.get_mut(&old.queue) {
             queue.unlink(&old);
             Self::touch_counters(queue, &mut self.batch);
@@ -304,7 +320,7 @@ impl Core {
         let deadline = self.deadlines.first().map(|(due, _)| *due);
         let sweep = self.sweeps.next_due(self.rows.settled);
         let left = self.more_due.then_some(Timestamp::ZERO);
-        [wake, deadline, sweep, left].into_iter().flatten().min()
+        [wake, deadline, sweep, left, self.uploads.next_due()].into_iter().flatten().min()
     }
 
     /// When a closed environment has to be opened again by itself: as [`Self::next_due`], without what only
@@ -312,7 +328,7 @@ impl Core {
     #[must_use]
     pub fn next_due_when_closed(&self) -> Option<Timestamp> {
         let wake = self.wakes.first().map(|(due, _)| *due);
-        [wake, self.sweeps.next_due(self.rows.settled)].into_iter().flatten().min()
+        [wake, self.sweeps.next_due(self.rows.settled), self.uploads.next_due()].into_iter().flatten().min()
     }
 
     /// Commands wait, or do not: how much of what is due the next batches may work off.

@@ -21,7 +21,7 @@ const ENTRY_BYTES: usize = 128;
 const COMPACT_ENTRIES: usize = 4_096;
 
 fn cost(content: &MessageContent) -> usize {
-    content.size_bytes() + ENTRY_BYTES
+    content.held_bytes() + ENTRY_BYTES
 }
 
 impl Contents {
@@ -79,8 +79,11 @@ mod tests {
 
     #[test]
     fn one_content_that_stays_does_not_keep_the_places_of_all_that_go() {
-        let content =
-            Arc::new(MessageContent { attributes: "{}".into(), data_kind: DataKind::None, data: [].into() });
+        let content = Arc::new(MessageContent {
+            attributes: "{}".into(),
+            data_kind: DataKind::None,
+            data: Vec::new().into(),
+        });
         let mut contents = Contents::default();
         for number in 1..=100_000 {
             contents.insert(CommitSequence(number), Sequence(number), Arc::clone(&content));

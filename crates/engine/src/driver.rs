@@ -22,7 +22,8 @@ use tokio::sync::oneshot;
 use crate::clock::Clock;
 use crate::environment::command_bytes;
 use crate::{Answer, EngineError, EngineSettings};
-use pools::{Pools, ReadJob, WriteJob};
+use pools::{Pools, WriteJob};
+pub(crate) use pools::{ReadJob, ReadWork};
 use slot::Mail;
 pub(crate) use slot::Slot;
 use timer::Timer;
@@ -194,7 +195,7 @@ impl Shared {
         }
     }
 
-    fn read(&self, job: ReadJob) {
+    pub(crate) fn read(&self, job: ReadJob) {
         let _ = self.readers.send(job);
     }
 }

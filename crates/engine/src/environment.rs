@@ -13,7 +13,7 @@ mod reads;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use millpond_core::command::{Lease, WaiterId};
+use millpond_core::command::WaiterId;
 use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::MessageContent;
 use millpond_core::time::Timestamp;
@@ -42,6 +42,8 @@ pub struct EnvironmentSettings {
     pub pipeline_depth: usize,
     /// Bytes of contents kept in memory for leases that follow their send soon.
     pub contents_bytes: usize,
+    /// Bytes of uploads' chunks that one round takes: other calls pass between. One chunk at least.
+    pub upload_batch_bytes: usize,
 }
 
 impl Default for EnvironmentSettings {
@@ -52,6 +54,7 @@ impl Default for EnvironmentSettings {
             batch_bytes: 4 * 1024 * 1024,
             pipeline_depth: 2,
             contents_bytes: 32 * 1024 * 1024,
+            upload_batch_bytes: 1024 * 1024,
         }
     }
 }
@@ -105,9 +108,12 @@ pub struct Environment {
     settings: EnvironmentSettings,
     core: Core,
     mailbox: VecDeque<Mail>,
+    /// Chunks of uploads; a line of their own, so that nobody waits behind all of them.
+    chunks: VecDeque<Mail>,
     /// Commands that wait for rows, with the read that brings them.
     parked: BTreeMap<ReadId, Vec<Mail>>,
-    waiters: BTreeMap<WaiterId, (Ticket, Lease)>,
+    /// Calls that wait in the core.
+    waiters: BTreeMap<WaiterId, (Ticket, Command)>,
     commits: VecDeque<InFlight>,
     durable: CommitSequence,
     reads: BTreeMap<ReadId, OpenRead>,
@@ -137,6 +143,7 @@ impl Environment {
             settings,
             core,
             mailbox: VecDeque::new(),
+            chunks: VecDeque::new(),
             parked: BTreeMap::new(),
             waiters: BTreeMap::new(),
             commits: VecDeque::new(),
@@ -153,7 +160,9 @@ impl Environment {
 
     /// Puts a command into the mailbox.
     pub fn submit(&mut self, ticket: Ticket, command: Command) {
-        self.mailbox.push_back(Mail { ticket: Some(ticket), command, rounds: 0 });
+        let is_chunk = matches!(command, Command::AppendUpload(_));
+        let line = if is_chunk { &mut self.chunks } else { &mut self.mailbox };
+        line.push_back(Mail { ticket: Some(ticket), command, rounds: 0 });
     }
 
     /// Puts a command into the mailbox whose answer nobody waits for.
@@ -211,24 +220,25 @@ impl Environment {
             return usize::MAX;
         }
         let worth = self.commits.back().map_or(1, |last| last.commands.max(1));
-        worth.saturating_sub(self.mailbox.len())
+        worth.saturating_sub(self.mailbox.len() + self.chunks.len())
     }
 
     /// What was taken is applied and durable.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.mailbox.is_empty() && self.parked.is_empty() && self.commits.is_empty()
+        self.mailbox.is_empty() && self.chunks.is_empty() && self.parked.is_empty() && self.commits.is_empty()
     }
 
-    /// Nothing is waiting, under way or owed to anybody.
+    /// Nothing is waiting, under way or owed to anybody, and nobody sends or reads chunks.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.mailbox.is_empty()
-            && self.parked.is_empty()
-            && self.waiters.is_empty()
-            && self.commits.is_empty()
-            && self.reads.is_empty()
-            && self.content_reads.is_empty()
+        self.is_quiet() && !self.core.has_uploads_or_readers()
+    }
+
+    /// Nothing is waiting, under way or owed to anybody at this moment.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.is_settled() && self.waiters.is_empty() && self.reads.is_empty() && self.content_reads.is_empty()
     }
 
     /// The core, to look at.
@@ -237,9 +247,9 @@ impl Environment {
         &self.core
     }
 
-    /// Lease calls that wait, by ticket.
-    pub fn waiting(&self) -> impl Iterator<Item = Ticket> + '_ {
-        self.waiters.values().map(|(ticket, _)| *ticket)
+    /// Calls that wait, by ticket.
+    pub fn waiting(&self) -> impl Iterator<Item = (Ticket, &Command)> + '_ {
+        self.waiters.values().map(|(ticket, command)| (*ticket, command))
     }
 
     /// One round at the time of `stamp`. Does nothing while the pipeline is full.
@@ -281,12 +291,26 @@ impl Environment {
                 break;
             }
         }
-        let batch = self.park_for_rows(batch, actions);
+        let mut batch = self.park_for_rows(batch, actions);
+        batch.extend(self.take_chunks());
         let commands = batch.len();
         for mail in batch {
             self.apply(mail, stamp, answers, actions);
         }
         commands
+    }
+
+    /// As many chunks as one round takes.
+    fn take_chunks(&mut self) -> Vec<Mail> {
+        let mut bytes = 0;
+        let mut taken = Vec::new();
+        while bytes < self.settings.upload_batch_bytes
+            && let Some(mail) = self.chunks.pop_front()
+        {
+            bytes += command_bytes(&mail.command);
+            taken.push(mail);
+        }
+        taken
     }
 
     /// Sets the commands aside that lack rows, and asks for all of these rows at once.
@@ -326,13 +350,17 @@ impl Environment {
 
     fn apply(&mut self, mail: Mail, stamp: &Stamp, answers: &mut Vec<Wanted>, actions: &mut Vec<Action>) {
         let Mail { ticket, mut command, rounds } = mail;
-        if let (Command::Lease(lease), Some(ticket)) = (&mut command, ticket) {
-            lease.waiter = WaiterId(ticket);
+        if let Some(ticket) = ticket {
+            match &mut command {
+                Command::BeginUpload(begin) => begin.waiter = WaiterId(ticket),
+                Command::Lease(lease) => lease.waiter = WaiterId(ticket),
+                _ => {}
+            }
         }
         match self.core.apply(&command, stamp) {
             Ok(Outcome::Waiting) => {
-                if let (Command::Lease(lease), Some(ticket)) = (command, ticket) {
-                    self.waiters.insert(lease.waiter, (ticket, lease));
+                if let Some(ticket) = ticket {
+                    self.waiters.insert(WaiterId(ticket), (ticket, command));
                 }
             }
             Ok(outcome) => {
@@ -433,9 +461,10 @@ impl Environment {
 #[must_use]
 pub fn command_bytes(command: &Command) -> usize {
     let sent = |send: &millpond_core::command::Send| {
-        send.messages.iter().map(|message| message.content.size_bytes()).sum::<usize>()
+        send.messages.iter().map(|message| message.content.held_bytes()).sum::<usize>()
     };
     match command {
+        Command::AppendUpload(append) => append.data.len(),
         Command::Send(send) => sent(send),
         Command::Settle(settle) => settle.sends.iter().map(sent).sum(),
         _ => 0,

@@ -28,7 +28,7 @@ pub use commit::{CommitFailure, commit};
 pub use driver::EngineStats;
 use driver::Shared;
 pub use error::EngineError;
-pub use receipt::Receipt;
+pub use receipt::{Pin, Receipt};
 pub use settings::EngineSettings;
 
 /// A handle on the engine; clones are cheap and name the same engine.
@@ -42,19 +42,28 @@ pub struct Engine {
 pub struct Answer {
     /// What the core answered.
     pub outcome: Outcome,
-    /// The contents of the messages granted, in the order of the grants.
+    /// The contents of the messages granted, in the order of the grants, or of the one whose data was asked for; empty if
+    /// that has just left.
     pub contents: Vec<Arc<MessageContent>>,
-    /// Present with grants: unless it is told that the answer was delivered, the grants are taken back.
+    /// Present with grants and with an upload that begins: unless it is told that the answer was delivered, or the upload
+    /// finished, they are taken back.
     pub receipt: Option<Receipt>,
+    /// Present with data in chunks.
+    pub pin: Option<Pin>,
 }
 
 impl Answer {
-    /// Keeps as many of the messages granted, from the first on, as fit into `most` bytes of contents, one at least. The
-    /// others go back into the queue, uncounted.
+    /// To a lease call for which there is nothing.
+    pub(crate) fn nothing() -> Self {
+        Self { outcome: Outcome::Leased(Vec::new()), contents: Vec::new(), receipt: None, pin: None }
+    }
+
+    /// Keeps as many of the messages granted, from the first on, as fit into `most` bytes of contents, one at least; data in
+    /// chunks does not count. The others go back into the queue, uncounted.
     pub fn keep_bytes(&mut self, most: usize) {
         let mut bytes = 0usize;
         let fits = self.contents.iter().take_while(|content| {
-            bytes = bytes.saturating_add(content.size_bytes());
+            bytes = bytes.saturating_add(content.held_bytes());
             bytes <= most
         });
         let keep = fits.count().max(1);

@@ -16,7 +16,7 @@ use crate::envelope::EnvelopeLayer;
 use crate::error::ApiError;
 use crate::extract::Environment;
 use crate::guard::AllowedHosts;
-use crate::handlers::{environments, health, queues};
+use crate::handlers::{data, environments, health, queues};
 use crate::paths;
 use crate::shutdown::ShutdownWatch;
 
@@ -80,6 +80,8 @@ pub fn app(app: App) -> Router {
         .route(paths::ENVIRONMENTS, post(environments::create))
         .route(paths::QUEUES, post(queues::create))
         .route(paths::QUEUE, queue())
+        .route(paths::DATA, get(data::get))
+        .route(paths::SHORT_DATA, get(data::get))
         .route(paths::SHORT_QUEUES, post(queues::create))
         .route(paths::SHORT_QUEUE, queue())
         .fallback(no_route)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use millpond_api::ErrorCode;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::ApiError;
 use crate::extract;
@@ -42,15 +42,19 @@ impl Bodies {
 
     /// Reads a body, at most `limit` bytes of it.
     pub(crate) async fn read(&self, body: Body, limit: usize) -> Result<Bytes, ApiError> {
-        let most = extract::check_told_length(&body, limit)?;
-        let units = u32::try_from(most.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
-        let _share = self.units.try_acquire_many(units).map_err(|_| {
-            ApiError::overloaded("too many bytes of bodies are being read".to_owned(), self.bytes_max)
-        })?;
+        let _share = self.share(extract::check_told_length(&body, limit)?)?;
         let whole = extract::read_body(body, limit);
         tokio::time::timeout(self.read_max, whole).await.unwrap_or_else(|_| {
             let detail = format!("the body was not there after {:?}", self.read_max);
             Err(ApiError::retryable(ErrorCode::RequestTimeout, detail))
+        })
+    }
+
+    /// A share of so many bytes, until it is dropped.
+    pub(crate) fn share(&self, bytes: usize) -> Result<SemaphorePermit<'_>, ApiError> {
+        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
+        self.units.try_acquire_many(units).map_err(|_| {
+            ApiError::overloaded("too many bytes of bodies are being read".to_owned(), self.bytes_max)
         })
     }
 }

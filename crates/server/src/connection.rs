@@ -5,9 +5,11 @@
 //! dropped with it and so is the engine's future. Only a client that has pipelined a further request before it hangs up
 //! is not noticed until its answer is written, since hyper does not read past a request that it has in hand.
 
+use std::future::Future as _;
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -15,15 +17,38 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
 use tower::Service;
 
 use crate::delivery::Deliveries;
 use crate::shutdown::ShutdownWatch;
 
+/// A client that takes no byte of an answer for so long is given up: it may hold leases, or chunks that could be removed.
+const WRITE_STALL_MAX: Duration = Duration::from_secs(60);
+
 /// A stream that counts what it writes.
 struct Tracked<S> {
     stream: S,
     deliveries: Deliveries,
+    /// Runs while the other side takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Tracked<S> {
+    /// The result of a write, unless it has been pending for too long.
+    fn watch(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_STALL_MAX)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")))
+    }
 }
 
 impl<S> Drop for Tracked<S> {
@@ -48,7 +73,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Tracked<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        let written = ready!(self.watch(context, written))?;
         self.deliveries.wrote(written);
         Poll::Ready(Ok(written))
     }
@@ -58,7 +84,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Tracked<S> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, slices))?;
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        let written = ready!(self.watch(context, written))?;
         self.deliveries.wrote(written);
         Poll::Ready(Ok(written))
     }
@@ -84,7 +111,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let deliveries = Deliveries::default();
-    let io = TokioIo::new(Tracked { stream, deliveries: deliveries.clone() });
+    let io = TokioIo::new(Tracked { stream, deliveries: deliveries.clone(), stalled: None });
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(deliveries.clone());

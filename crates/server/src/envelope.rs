@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use millpond_api::problem;
@@ -116,6 +116,11 @@ fn write_error(response: &mut Response, error: ApiError, id: &str) {
     }
     if let Some(allow) = error.allow() {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    }
+    if let Some(total) = error.total()
+        && let Ok(range) = HeaderValue::try_from(format!("bytes */{total}"))
+    {
+        response.headers_mut().insert(CONTENT_RANGE, range);
     }
     let problem = error.problem(id);
     if let Some(milliseconds) = problem.retry_after_ms {

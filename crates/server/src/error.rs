@@ -22,12 +22,14 @@ pub struct ApiError {
     problem: Box<Problem>,
     cause: Option<String>,
     allow: Option<&'static str>,
+    /// Of a range that cannot be had: bytes that there are.
+    total: Option<u64>,
 }
 
 impl ApiError {
     /// An error that says nothing about a field.
     pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
-        Self { problem: Box::new(Problem::new(code, detail, "")), cause: None, allow: None }
+        Problem::new(code, detail, "").into()
     }
 
     /// A field with a value that it cannot have.
@@ -46,6 +48,16 @@ impl ApiError {
     pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
         let mut error = Self::new(ErrorCode::MethodNotAllowed, format!("this route takes {allow}"));
         error.allow = Some(allow);
+        error
+    }
+
+    /// Bytes were asked for that lie behind the end.
+    pub(crate) fn range_not_satisfiable(range: &str, total: u64) -> Self {
+        let detail = format!("range is {range}, the data has {total} bytes");
+        let mut error = Self::new(ErrorCode::RangeNotSatisfiable, detail).about("range");
+        error.problem.value = Some(range.to_owned());
+        error.problem.limit = Some(total.to_string());
+        error.total = Some(total);
         error
     }
 
@@ -103,6 +115,11 @@ impl ApiError {
         self.allow
     }
 
+    /// Bytes that there are, where more were asked for.
+    pub(crate) fn total(&self) -> Option<u64> {
+        self.total
+    }
+
     /// The body for the request with this id.
     pub(crate) fn problem(self, request_id: &str) -> Problem {
         let mut problem = *self.problem;
@@ -136,9 +153,15 @@ impl IntoResponse for ApiError {
     }
 }
 
+impl From<Problem> for ApiError {
+    fn from(problem: Problem) -> Self {
+        Self { problem: Box::new(problem), cause: None, allow: None, total: None }
+    }
+}
+
 impl From<InputError> for ApiError {
     fn from(error: InputError) -> Self {
-        Self { problem: Box::new(Problem::from_input(error, "")), cause: None, allow: None }
+        Problem::from_input(error, "").into()
     }
 }
 
@@ -205,6 +228,15 @@ impl From<Rejection> for ApiError {
                 let detail = format!("no longer held: {}", stale.join(", "));
                 Self::new(ErrorCode::LeaseStale, detail)
             }
+            Rejection::MessageLeased { message } => {
+                let detail = format!(
+                    "message {message} is leased: only its holder reads it, by the header millpond-lease-generation"
+                );
+                Self::new(ErrorCode::InvalidState, detail)
+            }
+            Rejection::MessageNotFound { message } => {
+                Self::new(ErrorCode::MessageNotFound, format!("message {message} is not in the queue"))
+            }
             Rejection::OutOfRange { field, value, limit } => out_of_range(field, value, limit),
             Rejection::QueueAlreadyExists { name } => {
                 Self::new(ErrorCode::QueueAlreadyExists, format!("queue {name} exists already"))
@@ -225,6 +257,18 @@ impl From<Rejection> for ApiError {
             Rejection::StorageFull => {
                 Self::new(ErrorCode::StorageFull, "the store has no room for new messages")
                     .retry_after_ms(RETRY_UNAVAILABLE_MS)
+            }
+            Rejection::UploadLimit { what, limit } => {
+                let detail = format!("too many {what} are being uploaded, limit {limit}");
+                let mut error =
+                    Self::new(ErrorCode::UploadLimit, detail).retry_after_ms(RETRY_UNAVAILABLE_MS);
+                error.problem.limit = Some(limit.to_string());
+                error
+            }
+            Rejection::UploadLost => {
+                let detail =
+                    "the upload was given up: too little came, or the store was opened again".to_owned();
+                Self::retryable(ErrorCode::RequestTimeout, detail)
             }
             Rejection::WaiterLimit { limit } => {
                 Self::overloaded("too many lease calls wait".to_owned(), limit)

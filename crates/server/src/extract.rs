@@ -16,6 +16,7 @@ use http_body::Body as _;
 use millpond_api::name::{EnvironmentName, QueueName, check_id, parse_id, split_verb};
 use millpond_api::send::SendForm;
 use millpond_api::{ErrorCode, InputError};
+use millpond_core::id::{MessageId, NotAMessageId};
 use percent_encoding::percent_decode_str;
 
 use crate::app::App;
@@ -71,6 +72,29 @@ impl<'a> Place<'a> {
     /// The queue's whole name.
     pub(crate) fn name_of(&self, queue: &str) -> Result<QueueName, ApiError> {
         Ok(QueueName::new(self.environment.name.clone(), queue)?)
+    }
+}
+
+/// A message of a queue, by the path of a route below it.
+pub(crate) struct MessagePlace<'a> {
+    pub(crate) queue: Place<'a>,
+    pub(crate) message: MessageId,
+}
+
+impl<'a> MessagePlace<'a> {
+    /// Reads a path `…/queues/QUEUE/messages/MESSAGE/…`.
+    pub(crate) fn of(app: &App, path: &'a str) -> Result<Self, ApiError> {
+        let no_route = || ApiError::new(ErrorCode::NotFound, format!("no route {path}"));
+        let (queue, rest) = path.split_once("/messages/").ok_or_else(no_route)?;
+        let queue = Place::of(app, queue)?;
+        if queue.verb.is_some() {
+            return Err(no_route());
+        }
+        let id = rest.split('/').next().unwrap_or_default();
+        let message = id.parse().map_err(|NotAMessageId| {
+            ApiError::new(ErrorCode::MessageNotFound, format!("message {id} is not in the queue"))
+        })?;
+        Ok(Self { queue, message })
     }
 }
 

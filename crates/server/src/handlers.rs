@@ -1,10 +1,12 @@
 //! One file a resource or verb: extract, convert, call the engine, convert.
 
+pub(crate) mod data;
 pub(crate) mod environments;
 pub(crate) mod health;
 mod lease;
 pub(crate) mod queues;
-mod send;
+pub(crate) mod send;
+mod send_binary;
 mod settle;
 
 use axum::body::Body;

@@ -9,6 +9,7 @@
 //! | `convert` | wire structs to core types, and back |
 //! | `extract` | paths, query parameters and bodies of requests |
 //! | `bodies` | how much bodies take together while they are read, and how long |
+//! | `pieces`, `stream` | large bodies on their way in and out, chunk by chunk |
 //! | `guard`, `envelope` | who may ask at all; request ids and error bodies |
 //! | `serve`, `connection`, `delivery` | sockets, and when an answer counts as delivered |
 //! | `config`, `shutdown` | settings; how the server stops |
@@ -27,8 +28,10 @@ mod extract;
 mod guard;
 mod handlers;
 mod paths;
+mod pieces;
 mod serve;
 mod shutdown;
+mod stream;
 
 pub use app::{App, app};
 pub use bodies::{BODIES_BYTES_MAX, BODY_READ_MAX};

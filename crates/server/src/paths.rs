@@ -3,6 +3,8 @@
 //! A verb is part of its segment (`emails:send`), which the router cannot tell apart: `{queue}` takes id and verb
 //! together, and `extract` splits them.
 
+use millpond_core::id::MessageId;
+
 /// Whether the server answers at all.
 pub(crate) const HEALTH: &str = "/healthz";
 
@@ -21,5 +23,17 @@ pub(crate) const SHORT_QUEUES: &str = "/v1/queues";
 /// A queue of the default environment, and its verbs.
 pub(crate) const SHORT_QUEUE: &str = "/v1/queues/{queue}";
 
+/// The data of a message of an environment.
+pub(crate) const DATA: &str =
+    "/v1/orgs/{org}/projects/{project}/envs/{env}/queues/{queue}/messages/{message}/data";
+
+/// The data of a message of the default environment.
+pub(crate) const SHORT_DATA: &str = "/v1/queues/{queue}/messages/{message}/data";
+
 /// What every route of the native API starts with.
 pub(crate) const VERSION_PREFIX: &str = "/v1/";
+
+/// Where the data of a message is. `environment` is its whole name.
+pub(crate) fn data_url(environment: &str, queue: &str, message: MessageId) -> String {
+    format!("{VERSION_PREFIX}{environment}/queues/{queue}/messages/{message}/data")
+}

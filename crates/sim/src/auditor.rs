@@ -14,21 +14,23 @@ mod order;
 mod queue;
 mod settle;
 mod stored;
+mod uploads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use millpond_core::command::Send;
-use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber};
+use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, UploadId};
 use millpond_core::row::MessageContent;
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, CoreSettings, Outcome};
 use millpond_engine::environment::Ticket;
 
 pub use dedup::Remembered;
-pub use message::{Ended, Grant, Life, Message, Token, token_of};
+pub use message::{Ended, Grant, Life, Message, Token, attributes_of, token_of};
 pub use queue::QueueModel;
+pub use uploads::UploadModel;
 
 /// A promise that was broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,6 +106,8 @@ pub struct Auditor {
     pub by_id: BTreeMap<MessageId, Token>,
     /// Sends with a key.
     pub dedup: BTreeMap<(QueueNumber, Box<str>), Remembered>,
+    /// Uploads that ever began.
+    pub uploads: BTreeMap<UploadId, UploadModel>,
     /// Sends are refused for lack of room.
     pub space_low: bool,
     /// Counts failures; what has to be seen in one piece is only compared within one.
@@ -126,6 +130,7 @@ impl Auditor {
             messages: BTreeMap::new(),
             by_id: BTreeMap::new(),
             dedup: BTreeMap::new(),
+            uploads: BTreeMap::new(),
             space_low: false,
             era: 0,
             unseen: BTreeSet::new(),

@@ -14,8 +14,13 @@ pub struct Coverage {
     counts: BTreeMap<String, u64>,
 }
 
+/// What is counted of readers.
+const CHUNK_READ: &str = "chunk read";
+
 /// Outcomes that have to occur.
-const OUTCOMES: [&str; 10] = [
+const OUTCOMES: [&str; 14] = [
+    "Data in chunks",
+    "Data whole",
     "Done",
     "Leased empty",
     "Leased some",
@@ -26,21 +31,27 @@ const OUTCOMES: [&str; 10] = [
     "Sent repeated",
     "Settled",
     "Undone",
+    "UploadBegun",
+    "UploadBegun remembered",
 ];
 
 /// Rejections that have to occur.
-const REJECTIONS: [&str; 12] = [
+const REJECTIONS: [&str; 16] = [
     "DeadLetterQueueInvalid",
     "DedupLimit",
     "EtagMismatch",
     "IdempotencyKeyReused",
     "LeaseStale",
+    "MessageLeased",
+    "MessageNotFound",
     "OutOfRange",
     "QueueAlreadyExists",
     "QueueInUse",
     "QueueLimit",
     "QueueNotFound",
     "StorageFull",
+    "UploadLimit",
+    "UploadLost",
     "WaiterLimit",
 ];
 
@@ -61,6 +72,7 @@ impl Coverage {
         for fault in Fault::ALL {
             coverage.add(format!("fault {fault:?}"), 0);
         }
+        coverage.add(CHUNK_READ.to_owned(), 0);
         coverage
     }
 
@@ -88,9 +100,16 @@ impl Coverage {
         self.add(format!("fault {fault:?}"), 1);
     }
 
+    /// A reader got a chunk.
+    pub fn chunk_read(&mut self) {
+        self.add(CHUNK_READ.to_owned(), 1);
+    }
+
     /// An answer came.
     pub fn outcome(&mut self, outcome: &Outcome) {
         let name = match outcome {
+            Outcome::Data(view) if view.pin.is_some() => "outcome Data in chunks",
+            Outcome::Data(_) => "outcome Data whole",
             Outcome::Done => "outcome Done",
             Outcome::Leased(grants) if grants.is_empty() => "outcome Leased empty",
             Outcome::Leased(_) => "outcome Leased some",
@@ -102,6 +121,8 @@ impl Coverage {
             Outcome::Sent(_) => "outcome Sent",
             Outcome::Settled { .. } => "outcome Settled",
             Outcome::Undone(_) => "outcome Undone",
+            Outcome::UploadBegun(None) => "outcome UploadBegun remembered",
+            Outcome::UploadBegun(Some(_)) => "outcome UploadBegun",
             Outcome::Waiting => "outcome Waiting",
         };
         self.add(name.to_owned(), 1);

@@ -180,6 +180,9 @@ impl World {
         if self.streams.latency.chance(800) {
             self.step_environment()?;
         }
+        if busy && self.streams.latency.chance(300) {
+            self.read_on()?;
+        }
         if self.steps.is_multiple_of(CHECK_EVERY) {
             self.check()?;
         }
@@ -237,6 +240,7 @@ impl World {
 
     /// Waits until nothing is under way and compares everything.
     fn rest(&mut self) -> Verdict {
+        self.close_readings();
         for round in 0.. {
             if round > 20_000 {
                 return Err(Breach(format!("it never comes to rest: {:?}", self.tickets.values().next())));
@@ -244,7 +248,13 @@ impl World {
             self.step(false)?;
             let now = self.stamps.advance(self.clock.read());
             let owed = self.tickets.keys().any(|ticket| !self.abandoned.contains(ticket));
-            let still = self.environment.is_idle() && self.io.is_idle() && !self.environment.has_work(now);
+            let reads = !self.workload.readings.is_empty();
+            let quiet = self.environment.is_quiet() && self.io.is_idle();
+            let still = quiet && !reads && !self.environment.has_work(now);
+            if reads {
+                // Asked for before, answered since.
+                self.close_readings();
+            }
             if !owed && still {
                 break;
             }
@@ -258,6 +268,7 @@ impl World {
         self.index += 1;
         let dump = self.disk.dump()?;
         self.auditor.compare(&dump, &left, self.environment.stamp(), self.index)?;
+        self.auditor.compare_chunks(&dump, self.environment.stamp(), true)?;
         self.check()?;
         self.compare_counts()
     }

@@ -118,6 +118,11 @@ impl Io {
         });
     }
 
+    /// Reads a chunk past the engine, as a driver does for a stream; `None`: nothing can be read.
+    pub fn chunk(&mut self, message: Sequence, number: u32) -> Option<Option<Vec<u8>>> {
+        self.reader.as_mut()?.chunk(message, number).ok()
+    }
+
     /// Lets go of the store and its reader, as a driver does before it opens again. Nothing is written or read after.
     pub fn release(&mut self) {
         self.reader = None;

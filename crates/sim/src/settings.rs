@@ -10,6 +10,8 @@ use crate::random::Random;
 
 /// Bounds of the engine for one world.
 pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
+    let inline_bytes = random.size(0, 40);
+    let chunk_bytes = random.size(inline_bytes.max(8), 60);
     EnvironmentSettings {
         core: CoreSettings {
             window_entries: random.size(1, 50),
@@ -19,11 +21,17 @@ pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
             dedup_keys: random.between(3, 25),
             queues: random.size(5, 8),
             waiters: random.size(3, 10),
+            inline_bytes,
+            chunk_bytes,
+            uploads: random.size(2, 5),
+            upload_bytes: random.between(200, 900),
+            chunks_per_batch: random.count(1, 6),
         },
         batch_commands: random.size(1, 16),
         batch_bytes: random.size(200, 10_000),
         pipeline_depth: random.size(1, 3),
         contents_bytes: random.size(0, 4_000),
+        upload_batch_bytes: random.size(0, 200),
     }
 }
 

@@ -2,11 +2,18 @@
 //!
 //! Both directions are matches without a default, so a command without a workload does not compile.
 
+mod append_upload;
+mod begin_upload;
+mod cancel_upload;
 mod cancel_wait;
+mod close_data;
 mod create_queue;
 mod delete_queue;
+mod finish_upload;
 mod get_queue;
+mod large;
 mod lease;
+mod open_data;
 mod pause_queue;
 mod purge_queue;
 mod resume_queue;
@@ -17,7 +24,8 @@ mod tick;
 mod undo;
 
 use millpond_core::Command;
-use millpond_core::command::{LeaseRef, WaiterId};
+use millpond_core::command::{BeginUpload, LeaseRef, PinId, WaiterId};
+use millpond_core::id::UploadId;
 use millpond_engine::environment::Ticket;
 
 use crate::auditor::{Answered, Auditor, Token, Verdict};
@@ -26,16 +34,28 @@ use crate::random::Random;
 /// Kinds of commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
+    /// [`Command::AppendUpload`]
+    AppendUpload,
+    /// [`Command::BeginUpload`]
+    BeginUpload,
+    /// [`Command::CancelUpload`]
+    CancelUpload,
     /// [`Command::CancelWait`]
     CancelWait,
+    /// [`Command::CloseData`]
+    CloseData,
     /// [`Command::CreateQueue`]
     CreateQueue,
     /// [`Command::DeleteQueue`]
     DeleteQueue,
+    /// [`Command::FinishUpload`]
+    FinishUpload,
     /// [`Command::GetQueue`]
     GetQueue,
     /// [`Command::Lease`]
     Lease,
+    /// [`Command::OpenData`]
+    OpenData,
     /// [`Command::PauseQueue`]
     PauseQueue,
     /// [`Command::PurgeQueue`]
@@ -56,12 +76,18 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 19] = [
+        Self::AppendUpload,
+        Self::BeginUpload,
+        Self::CancelUpload,
         Self::CancelWait,
+        Self::CloseData,
         Self::CreateQueue,
         Self::DeleteQueue,
+        Self::FinishUpload,
         Self::GetQueue,
         Self::Lease,
+        Self::OpenData,
         Self::PauseQueue,
         Self::PurgeQueue,
         Self::ResumeQueue,
@@ -76,11 +102,17 @@ impl Kind {
     #[must_use]
     pub fn of(command: &Command) -> Self {
         match command {
+            Command::AppendUpload(_) => Self::AppendUpload,
+            Command::BeginUpload(_) => Self::BeginUpload,
+            Command::CancelUpload(_) => Self::CancelUpload,
             Command::CancelWait(_) => Self::CancelWait,
+            Command::CloseData(_) => Self::CloseData,
             Command::CreateQueue(_) => Self::CreateQueue,
             Command::DeleteQueue(_) => Self::DeleteQueue,
+            Command::FinishUpload(_) => Self::FinishUpload,
             Command::GetQueue { .. } => Self::GetQueue,
             Command::Lease(_) => Self::Lease,
+            Command::OpenData(_) => Self::OpenData,
             Command::PauseQueue { .. } => Self::PauseQueue,
             Command::PurgeQueue { .. } => Self::PurgeQueue,
             Command::ResumeQueue { .. } => Self::ResumeQueue,
@@ -95,11 +127,17 @@ impl Kind {
     /// How often a kind is chosen, in a thousand.
     fn weight(self) -> u64 {
         match self {
+            Self::AppendUpload => 220,
+            Self::BeginUpload => 28,
+            Self::CancelUpload => 8,
             Self::CancelWait => 10,
-            Self::CreateQueue => 48,
+            Self::CloseData => 30,
+            Self::CreateQueue => 66,
             Self::DeleteQueue => 24,
+            Self::FinishUpload => 16,
             Self::GetQueue => 40,
             Self::Lease => 330,
+            Self::OpenData => 90,
             Self::PauseQueue => 12,
             Self::PurgeQueue => 10,
             Self::ResumeQueue => 20,
@@ -124,6 +162,8 @@ impl Kind {
     }
 }
 
+pub use large::{bytes_of, data_of};
+
 /// A lease that a consumer got.
 #[derive(Clone, Debug)]
 pub struct Hand {
@@ -131,6 +171,30 @@ pub struct Hand {
     pub queue: Box<str>,
     /// The lease.
     pub lease: LeaseRef,
+}
+
+/// An upload that a client has under way.
+#[derive(Clone, Debug)]
+pub struct Sending {
+    /// Its name.
+    pub upload: UploadId,
+    /// How it began.
+    pub begin: BeginUpload,
+    /// Chunks that were answered.
+    pub appended: u32,
+    /// Something was asked about it that has no answer yet.
+    pub busy: bool,
+}
+
+/// Data in chunks that a client is reading.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// Keeps the chunks.
+    pub pin: PinId,
+    /// Names the message.
+    pub token: Token,
+    /// Chunks that were read.
+    pub next: u32,
 }
 
 /// What clients remember.
@@ -142,6 +206,14 @@ pub struct Workload {
     pub hands: Vec<Hand>,
     /// Leases that were ended, or taken to be.
     pub retired: Vec<Hand>,
+    /// Uploads under way.
+    pub sendings: Vec<Sending>,
+    /// Uploads that store nothing, because their key is remembered.
+    pub repeats: Vec<BeginUpload>,
+    /// Uploads that ended, or are taken to have.
+    pub ended: Vec<UploadId>,
+    /// Data that is being read.
+    pub readings: Vec<Reading>,
     next_token: Token,
 }
 
@@ -160,7 +232,16 @@ pub struct Scene<'a> {
 impl Default for Workload {
     fn default() -> Self {
         let names = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"];
-        Self { names: names.map(Into::into).to_vec(), hands: Vec::new(), retired: Vec::new(), next_token: 1 }
+        Self {
+            names: names.map(Into::into).to_vec(),
+            hands: Vec::new(),
+            retired: Vec::new(),
+            sendings: Vec::new(),
+            repeats: Vec::new(),
+            ended: Vec::new(),
+            readings: Vec::new(),
+            next_token: 1,
+        }
     }
 }
 
@@ -174,6 +255,18 @@ impl Workload {
     /// A consumer got a lease.
     pub fn take(&mut self, queue: &str, lease: LeaseRef) {
         self.hands.push(Hand { queue: queue.into(), lease });
+    }
+
+    /// The engine has lost its memory: uploads are gone with it, and nobody's chunks are kept.
+    pub fn lose_uploads(&mut self) {
+        self.ended.extend(self.sendings.drain(..).map(|sending| sending.upload));
+        self.readings.clear();
+    }
+
+    /// Takes an upload that waits for its client, if there is one.
+    fn draw_sending(&mut self, random: &mut Random) -> Option<usize> {
+        let free: Vec<usize> = (0..self.sendings.len()).filter(|&at| !self.sendings[at].busy).collect();
+        random.pick(&free).copied()
     }
 
     /// A lease to do something with: mostly one that is held, now and then one that is not.
@@ -204,6 +297,12 @@ impl Scene<'_> {
     /// A command of a kind.
     pub fn generate(&mut self, kind: Kind) -> Command {
         match kind {
+            Kind::AppendUpload => append_upload::generate(self),
+            Kind::BeginUpload => begin_upload::generate(self),
+            Kind::CancelUpload => cancel_upload::generate(self),
+            Kind::CloseData => close_data::generate(self),
+            Kind::FinishUpload => finish_upload::generate(self),
+            Kind::OpenData => open_data::generate(self),
             Kind::CancelWait => cancel_wait::generate(self),
             Kind::CreateQueue => create_queue::generate(self),
             Kind::DeleteQueue => delete_queue::generate(self),
@@ -227,6 +326,12 @@ impl Scene<'_> {
 /// A breach of what was promised.
 pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
     match &answered.submitted.command {
+        Command::AppendUpload(append) => append_upload::predict(auditor, append, answered),
+        Command::BeginUpload(begin) => begin_upload::predict(auditor, begin, answered),
+        Command::CancelUpload(upload) => cancel_upload::predict(auditor, *upload, answered),
+        Command::CloseData(_) => close_data::predict(answered),
+        Command::FinishUpload(finish) => finish_upload::predict(auditor, finish, answered),
+        Command::OpenData(open) => open_data::predict(auditor, open, answered),
         Command::CancelWait(WaiterId(_)) => cancel_wait::predict(answered),
         Command::CreateQueue(create) => create_queue::predict(auditor, create, answered),
         Command::DeleteQueue(delete) => delete_queue::predict(auditor, delete, answered),

@@ -128,7 +128,7 @@ impl Run {
             data_kind: DataKind::Json,
             data: vec![b'x'; self.load.data_bytes].into(),
         };
-        MessageRow { sequence: Sequence(self.sent), content: Arc::new(content) }
+        MessageRow { sequence: Sequence(self.sent), content: Arc::new(content), chunks: 0 }
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use millpond_core::id::{CommitSequence, Incarnation, LeaseGeneration, QueueNumber, Sequence, Uid};
 use millpond_core::row::{
-    CountersRow, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
-    EnvironmentRow, MessageContent, MessageRow, QueueRow,
+    ChunkRow, CountersRow, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
+    EnvironmentRow, MessageContent, MessageRow, QueueRow, UploadRow,
 };
 use millpond_core::spec::QueueSpec;
 use millpond_core::time::Timestamp;
@@ -28,6 +28,7 @@ pub fn delivery(sequence: u64) -> DeliveryRow {
     DeliveryRow {
         sequence: Sequence(sequence),
         queue: QueueNumber(1),
+        chunks: 0,
         nonce: sequence.wrapping_mul(0x9e37_79b9) & 0xff_ffff_ffff,
         sent_at: time,
         entered: Sequence(sequence),
@@ -53,6 +54,7 @@ pub fn odd_delivery(sequence: u64) -> DeliveryRow {
         DeadLetter { at: at(-5), reason: DeadReason::LeasesLost, queue: "a'b\"c\u{0}\u{fffd}ü".into() };
     DeliveryRow {
         queue: QueueNumber(u32::MAX),
+        chunks: u32::MAX - 3,
         nonce: 0xff_ffff_ffff,
         sent_at: at(i64::MIN),
         entered: Sequence((1 << 40) - 1),
@@ -80,7 +82,7 @@ pub fn message(sequence: u64) -> MessageRow {
         data_kind: DataKind::Json,
         data: format!("{{\"n\":{sequence}}}").into_bytes().into(),
     };
-    MessageRow { sequence: Sequence(sequence), content: Arc::new(content) }
+    MessageRow { sequence: Sequence(sequence), content: Arc::new(content), chunks: 0 }
 }
 
 /// A queue with default policies.
@@ -136,6 +138,14 @@ pub fn dedup(queue: u32, key: &str, expires_at: i64) -> DedupRow {
         nonce_seed: u64::MAX - 1,
         expires_at: at(expires_at),
     }
+}
+
+/// A chunk of as many bytes as its number and one, each of which tells it apart.
+#[must_use]
+pub fn chunk(sequence: u64, number: u32) -> ChunkRow {
+    let length = usize::try_from(number).map_or(1, |number| number + 1);
+    let byte = u8::try_from((sequence + u64::from(number)) % 251).unwrap_or_default();
+    ChunkRow { sequence: Sequence(sequence), number, data: vec![byte; length].into() }
 }
 
 /// An environment's row as commit `n` would leave it.
@@ -231,6 +241,18 @@ impl Owner {
         let contents = self.reader.contents(&[Sequence(sequence)]).expect("reads work");
         assert_eq!(contents.len(), 1, "one answer for one message");
         contents.into_iter().next().flatten()
+    }
+
+    /// One chunk.
+    pub fn chunk(&mut self, sequence: u64, number: u32) -> Option<Vec<u8>> {
+        self.reader.chunk(Sequence(sequence), number).expect("reads work")
+    }
+
+    /// All uploads.
+    pub fn uploads(&mut self) -> Vec<UploadRow> {
+        let page = self.scan(&Scan::Uploads { after: None, limit: 1_000 });
+        assert!(page.end, "tests have few of them");
+        page.uploads
     }
 
     /// One page.

@@ -1,6 +1,7 @@
 //! The rules, in the order in which they are exercised: from what everything needs to what builds on it.
 
 mod catalogue;
+mod chunks;
 mod commits;
 mod contents;
 mod fencing;
@@ -43,6 +44,15 @@ rules! {
     contents:
         contents_come_back_byte_for_byte,
         contents_leave_with_their_delivery;
+    chunks:
+        chunks_come_back_byte_for_byte,
+        whole_data_in_one_chunk_comes_back_whole,
+        data_in_many_chunks_is_named_by_its_length,
+        chunks_outlive_their_delivery,
+        ranges_of_chunks_are_removed_exactly,
+        chunks_that_do_not_fit_change_nothing,
+        uploads_are_written_over_and_removed,
+        uploads_are_scanned_in_order_of_their_sequence;
     scans:
         ready_order_is_priority_then_class_then_time_then_sequence,
         ready_order_holds_at_the_extremes,

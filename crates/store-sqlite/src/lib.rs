@@ -20,6 +20,7 @@
 
 mod catalogue;
 mod checkpoint;
+mod chunk;
 mod connection;
 mod directory;
 mod error;

@@ -10,7 +10,7 @@ use millpond_store::{StoreError, StoreReader};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
 use crate::error::before_commit;
-use crate::row::{self, DEDUP_COLUMNS, DELIVERY_COLUMNS};
+use crate::row::{self, CONTENT_COLUMNS, DEDUP_COLUMNS, DELIVERY_COLUMNS};
 use crate::scan;
 
 /// Reads of one environment.
@@ -72,12 +72,23 @@ impl StoreReader for SqliteReader {
 
     fn contents(&mut self, messages: &[Sequence]) -> Result<Vec<Option<Arc<MessageContent>>>, StoreError> {
         self.in_snapshot("reading messages", |connection, _| {
-            let sql = "select attributes, data_kind, data from message where sequence = ?1";
-            let mut statement = connection.prepare_cached(sql)?;
-            let content =
-                |message: &Sequence| statement.query_row([message.0.cast_signed()], row::content).optional();
-            messages.iter().map(content).collect()
+            let sql = format!("select {CONTENT_COLUMNS} from message where sequence = ?1");
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut content = |&message: &Sequence| {
+                let found = statement.query_row([message.0.cast_signed()], row::content).optional()?;
+                let Some((mut content, chunks)) = found else { return Ok(None) };
+                if chunks == 1 {
+                    let data = chunk(connection, message, 0)?.ok_or(Error::QueryReturnedNoRows)?;
+                    content.data = data.into();
+                }
+                Ok(Some(Arc::new(content)))
+            };
+            messages.iter().map(&mut content).collect()
         })
+    }
+
+    fn chunk(&mut self, message: Sequence, number: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        self.in_snapshot("reading a chunk", |connection, _| chunk(connection, message, number))
     }
 
     fn scan(&mut self, scan: &Scan) -> Result<Page, StoreError> {
@@ -86,4 +97,10 @@ impl StoreReader for SqliteReader {
             Ok(Page { snapshot, ..page })
         })
     }
+}
+
+fn chunk(connection: &Connection, message: Sequence, number: u32) -> Result<Option<Vec<u8>>, Error> {
+    let sql = "select data from chunk where sequence = ?1 and number = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_row(params![message.0.cast_signed(), number], |row| row.get(0)).optional()
 }

@@ -1,11 +1,9 @@
 //! Rows as columns. The codes are persisted (`schema.rs`); unsigned numbers are kept by their bits.
 
-use std::sync::Arc;
-
 use millpond_core::id::{LeaseGeneration, QueueNumber, Sequence, Uid};
 use millpond_core::row::{
-    CountersRow, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
-    MessageContent, QueueRow,
+    CountersRow, Data, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
+    MessageContent, QueueRow, UploadRow,
 };
 use millpond_core::time::Timestamp;
 use rusqlite::types::Type;
@@ -17,7 +15,7 @@ use crate::spec;
 /// Columns that [`delivery`] reads, in its order.
 pub(crate) const DELIVERY_COLUMNS: &str = "sequence, queue, state, priority_descending, retried, order_at, due_at, \
      leased_at, lease_generation, delivery_count, failure_count, lost_lease_count, expires_at, nonce, sent_at, \
-     entered, dead_at, dead_reason, dead_queue";
+     entered, dead_at, dead_reason, dead_queue, chunks";
 
 /// Columns that [`dedup`] reads, in its order.
 pub(crate) const DEDUP_COLUMNS: &str =
@@ -100,6 +98,7 @@ pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
     Ok(DeliveryRow {
         sequence: sequence(row, 0)?,
         queue: QueueNumber(row.get(1)?),
+        chunks: row.get(19)?,
         nonce: unsigned(row, 13)?,
         sent_at: time(row, 14)?,
         entered: sequence(row, 15)?,
@@ -131,14 +130,24 @@ pub(crate) fn dedup(row: &Row<'_>) -> Result<DedupRow, Error> {
     })
 }
 
-/// A message's content, from `attributes, data_kind, data`.
-pub(crate) fn content(row: &Row<'_>) -> Result<Arc<MessageContent>, Error> {
-    let data = row.get_ref(2)?.as_blob()?.into();
-    Ok(Arc::new(MessageContent {
-        attributes: row.get(0)?,
-        data_kind: known(1, data_kind(row.get(1)?))?,
-        data,
-    }))
+/// Columns that [`content`] reads, in its order.
+pub(crate) const CONTENT_COLUMNS: &str = "attributes, data_kind, data_bytes, chunks, data";
+
+/// A message's content, from [`CONTENT_COLUMNS`], and how many chunks hold its data. Data that is not in the row is named by
+/// its length.
+pub(crate) fn content(row: &Row<'_>) -> Result<(MessageContent, u32), Error> {
+    let chunks = row.get(3)?;
+    let data = match chunks {
+        0 => Data::Whole(row.get_ref(4)?.as_blob()?.into()),
+        _ => Data::Chunked { bytes: unsigned(row, 2)? },
+    };
+    let data_kind = known(1, data_kind(row.get(1)?))?;
+    Ok((MessageContent { attributes: row.get(0)?, data_kind, data }, chunks))
+}
+
+/// An upload, from `sequence, chunks`.
+pub(crate) fn upload(row: &Row<'_>) -> Result<UploadRow, Error> {
+    Ok(UploadRow { sequence: sequence(row, 0)?, chunks: row.get(1)? })
 }
 
 /// A queue and its counters, from [`QUEUE_COLUMNS`] of a left join.

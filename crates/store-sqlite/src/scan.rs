@@ -21,6 +21,13 @@ pub(crate) fn page(connection: &Connection, scan: &Scan) -> Result<Page, Error> 
         let end = cut(&mut dedup, *limit);
         return Ok(Page { dedup, end, ..Page::default() });
     }
+    if let Scan::Uploads { after, limit } = scan {
+        // Sequences begin at 1.
+        let values = (after.map_or(0, signed), one_more(*limit));
+        let mut uploads = rows(connection, UPLOADS, values, row::upload)?;
+        let end = cut(&mut uploads, *limit);
+        return Ok(Page { uploads, end, ..Page::default() });
+    }
     let Some((order, from, limit)) = walk(scan) else { return Ok(Page::default()) };
     let mut deliveries = Vec::new();
     let beyond = if let Some((key, sequence)) = &from.after {
@@ -88,7 +95,7 @@ fn walk(scan: &Scan) -> Option<(Order, From, usize)> {
         Scan::Expiry { after, limit } => {
             (EXPIRY, From { fixed: Vec::new(), after: after.as_ref().map(due) }, *limit)
         }
-        Scan::DedupExpiry { .. } => return None,
+        Scan::DedupExpiry { .. } | Scan::Uploads { .. } => return None,
     })
 }
 
@@ -130,6 +137,8 @@ fn dedup_expiry_sql() -> String {
         "select {DEDUP_COLUMNS} from dedup indexed by dedup_expiry where expires_at <= ?1 order by expires_at limit ?2"
     )
 }
+
+const UPLOADS: &str = "select sequence, chunks from upload where sequence > ?1 order by sequence limit ?2";
 
 fn rows<T>(
     connection: &Connection,
@@ -188,5 +197,6 @@ mod tests {
         assert_eq!(plan(&EXPIRY.all_sql()), "SCAN delivery USING INDEX delivery_expiry");
 
         assert_eq!(plan(&dedup_expiry_sql()), "SEARCH dedup USING INDEX dedup_expiry (expires_at<?)");
+        assert_eq!(plan(UPLOADS), "SEARCH upload USING INTEGER PRIMARY KEY (rowid>?)");
     }
 }

@@ -64,7 +64,21 @@ create table message (
     sequence        integer primary key,
     attributes      text    not null, -- JSON
     data_kind       integer not null, -- 0 none, 1 JSON, 2 text, 3 binary
+    data_bytes      integer not null, -- wherever the data is
+    chunks          integer not null, -- rows of chunk that hold the data; 0: it is in this row
     data            blob    not null
+) strict;
+
+create table chunk (
+    sequence        integer not null, -- the message's, or the upload's
+    number          integer not null, -- from 0
+    data            blob    not null,
+    primary key (sequence, number)
+) strict;
+
+create table upload (
+    sequence        integer primary key, -- its chunks belong to no message
+    chunks          integer not null -- so many, from number 0 on
 ) strict;
 
 create table delivery (
@@ -86,7 +100,8 @@ create table delivery (
     entered         integer not null,
     dead_at         integer,
     dead_reason     integer, -- 0 attempts spent, 1 leases lost
-    dead_queue      text
+    dead_queue      text,
+    chunks          integer not null -- as in message
 ) strict;
 
 create index delivery_ready on delivery (queue, priority_descending, retried, order_at) where state = 1;

@@ -14,7 +14,7 @@ use rusqlite::{CachedStatement, Connection, Error, params};
 
 use crate::error::before_commit;
 use crate::row::{data_kind_code, dead_reason_code, state_code};
-use crate::spec;
+use crate::{chunk, spec};
 
 /// Moves the fence and writes everything.
 pub(crate) fn write(connection: &Connection, epoch: i64, changes: &ChangeSet) -> Result<(), StoreError> {
@@ -27,7 +27,7 @@ pub(crate) fn write(connection: &Connection, epoch: i64, changes: &ChangeSet) ->
     if fits {
         return Ok(());
     }
-    Err(StoreError::new(StoreErrorKind::Corrupt, "a delivery to change or remove is not there"))
+    Err(StoreError::new(StoreErrorKind::Corrupt, "a row to change or remove is not there"))
 }
 
 fn fence(
@@ -52,7 +52,7 @@ fn fence(
     Ok(connection.prepare_cached(sql)?.execute(values)? == 1)
 }
 
-/// `false`: a delivery that should be there is not.
+/// `false`: a row that should be there is not.
 fn write_rows(connection: &Connection, changes: &ChangeSet) -> Result<bool, Error> {
     put_queues(connection, &changes.queues_put)?;
     put_counters(connection, &changes.counters)?;
@@ -67,7 +67,7 @@ fn write_rows(connection: &Connection, changes: &ChangeSet) -> Result<bool, Erro
     insert_deliveries(connection, &changes.deliveries)?;
     put_dedup(connection, &changes.dedup_put)?;
     remove_dedup(connection, &changes.dedup_removed)?;
-    Ok(fits)
+    Ok(chunk::write(connection, changes)? && fits)
 }
 
 fn put_queues(connection: &Connection, rows: &[QueueRow]) -> Result<(), Error> {
@@ -128,12 +128,15 @@ fn insert_messages(connection: &Connection, rows: &[MessageRow]) -> Result<(), E
         statement.raw_bind_parameter(first, row.sequence.0.cast_signed())?;
         statement.raw_bind_parameter(first + 1, &*content.attributes)?;
         statement.raw_bind_parameter(first + 2, data_kind_code(content.data_kind))?;
-        statement.raw_bind_parameter(first + 3, &*content.data)
+        statement.raw_bind_parameter(first + 3, content.data.size_bytes().cast_signed())?;
+        statement.raw_bind_parameter(first + 4, row.chunks)?;
+        let data = if row.chunks == 0 { content.data.held() } else { &[] };
+        statement.raw_bind_parameter(first + 5, data)
     })
 }
 
-const MESSAGE_COLUMNS: usize = 4;
-const DELIVERY_COLUMNS: usize = 19;
+const MESSAGE_COLUMNS: usize = 6;
+const DELIVERY_COLUMNS: usize = 20;
 
 /// Rows that one statement inserts. While it runs its cursors stay at the end of each B-tree, which saves the walk from
 /// the root; beyond sixteen rows nothing more is won.
@@ -184,14 +187,14 @@ fn insert_in_groups<T>(
 /// it is: SQLite decides by the columns that are named, not by their values, which entries it writes again.
 const UPDATE_DELIVERY: &str = "update delivery set state = ?3, retried = ?5, order_at = ?6, due_at = ?7, \
     leased_at = ?8, lease_generation = ?9, delivery_count = ?10, failure_count = ?11, lost_lease_count = ?12, \
-    nonce = ?14, sent_at = ?15, entered = ?16, dead_at = ?17, dead_reason = ?18, dead_queue = ?19 \
+    nonce = ?14, sent_at = ?15, entered = ?16, dead_at = ?17, dead_reason = ?18, dead_queue = ?19, chunks = ?20 \
     where sequence = ?1 and queue = ?2 and priority_descending = ?4 and expires_at = ?13";
 
 /// Sets everything.
 const REWRITE_DELIVERY: &str = "update delivery set queue = ?2, state = ?3, priority_descending = ?4, \
     retried = ?5, order_at = ?6, due_at = ?7, leased_at = ?8, lease_generation = ?9, delivery_count = ?10, \
     failure_count = ?11, lost_lease_count = ?12, expires_at = ?13, nonce = ?14, sent_at = ?15, entered = ?16, \
-    dead_at = ?17, dead_reason = ?18, dead_queue = ?19 where sequence = ?1";
+    dead_at = ?17, dead_reason = ?18, dead_queue = ?19, chunks = ?20 where sequence = ?1";
 
 fn update_deliveries(connection: &Connection, changes: &[DeliveryChange]) -> Result<bool, Error> {
     let mut statement = connection.prepare_cached(UPDATE_DELIVERY)?;
@@ -232,7 +235,8 @@ fn bind_delivery(statement: &mut CachedStatement<'_>, first: usize, row: &Delive
     statement.raw_bind_parameter(first + 15, row.entered.0.cast_signed())?;
     statement.raw_bind_parameter(first + 16, dead_letter.map(|dead| dead.at.as_millis()))?;
     statement.raw_bind_parameter(first + 17, dead_letter.map(|dead| dead_reason_code(dead.reason)))?;
-    statement.raw_bind_parameter(first + 18, dead_letter.map(|dead| &*dead.queue))
+    statement.raw_bind_parameter(first + 18, dead_letter.map(|dead| &*dead.queue))?;
+    statement.raw_bind_parameter(first + 19, row.chunks)
 }
 
 fn removals(changes: &[DeliveryChange]) -> impl Iterator<Item = Sequence> {

@@ -12,9 +12,10 @@
 //! - **In order.** Commit n follows n − 1; any other number answers `Fenced` (design-holes A4).
 //! - **Reads see whole commits.** An answer's `snapshot` names the last commit that it saw: all of it and nothing later.
 //!   A reader sees every commit that was finished before the read began.
-//! - **Changes fit the rows.** An inserted delivery is new, an updated or removed one is there; anything else answers
-//!   `Corrupt` and nothing happened. Queues, counters and remembered sends are written over what is there, and removing
-//!   one that is not there does nothing.
+//! - **Changes fit the rows.** An inserted delivery or chunk is new, an updated or removed one is there; anything else
+//!   answers `Corrupt` and nothing happened. Queues, counters, remembered sends and uploads are written over what is
+//!   there, and removing one that is not there does nothing.
+//! - **Chunks are rows of their own.** A message leaves with its delivery, its chunks do not.
 //! - **Bytes come back as they came**, names and keys included, whatever they hold.
 
 #![warn(missing_docs)]
@@ -119,11 +120,18 @@ pub trait StoreReader: Send {
     /// `Unavailable`, `Corrupt`, `Closed`.
     fn read(&mut self, keys: &[RowKey]) -> Result<Rows, StoreError>;
 
-    /// Reads contents of messages, in the order asked for; `None` where there is none.
+    /// Reads contents of messages, in the order asked for; `None` where there is none. Data in the row or in one chunk comes
+    /// whole, data in more chunks is named by its length.
     ///
     /// # Errors
     /// `Unavailable`, `Corrupt`, `Closed`.
     fn contents(&mut self, messages: &[Sequence]) -> Result<Vec<Option<Arc<MessageContent>>>, StoreError>;
+
+    /// Reads one chunk; `None` if there is none.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Corrupt`, `Closed`.
+    fn chunk(&mut self, message: Sequence, number: u32) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Reads one page of an ordered scan. `end` is exact: it is set if and only if nothing lies behind the page.
     ///

@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use millpond_core::id::CommitSequence;
-use millpond_core::row::{CountersRow, DedupRow, DeliveryRow, EnvironmentRow, MessageRow, QueueRow};
+use millpond_core::row::{
+    ChunkRow, CountersRow, DedupRow, DeliveryRow, EnvironmentRow, MessageRow, QueueRow, UploadRow,
+};
 
 use crate::{Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory};
 
@@ -36,12 +38,16 @@ pub struct MemoryDump {
     pub queues: Vec<QueueRow>,
     /// All counters.
     pub counters: Vec<CountersRow>,
-    /// All messages.
+    /// All messages, with as much of their data as a reader gets.
     pub messages: Vec<MessageRow>,
     /// All deliveries.
     pub deliveries: Vec<DeliveryRow>,
     /// All remembered sends.
     pub dedup: Vec<DedupRow>,
+    /// All chunks.
+    pub chunks: Vec<ChunkRow>,
+    /// All uploads.
+    pub uploads: Vec<UploadRow>,
 }
 
 /// The disk itself.

@@ -82,6 +82,11 @@ pub fn render(event: &Event) -> String {
 
 /// Appends one event.
 pub fn render_into(out: &mut String, event: &Event) {
+    render_with_data_url_into(out, event, None);
+}
+
+/// Appends one event; `data_url` stands for data that is elsewhere.
+pub fn render_with_data_url_into(out: &mut String, event: &Event, data_url: Option<&str>) {
     out.push('{');
     for (ours, name) in NAMES {
         if let Some(value) = event.attribute(name) {
@@ -102,6 +107,9 @@ pub fn render_into(out: &mut String, event: &Event) {
     }
     if let Some(data) = &event.data {
         data.push_member(out, event.text("datacontenttype"));
+    }
+    if let Some(url) = data_url {
+        writer::push_text_field(out, "data_url", url);
     }
     out.push('}');
 }

@@ -64,8 +64,10 @@ impl Core {
         self.refill_ready(number);
     }
 
-    pub(super) fn cancel_wait(&mut self, id: WaiterId) -> Outcome {
-        self.take_waiter(id);
+    pub(super) fn cancel_wait(&mut self, id: WaiterId, stamp: &Stamp) -> Outcome {
+        if !self.leave_line(id, stamp) {
+            self.take_waiter(id);
+        }
         Outcome::Done
     }
 
@@ -146,8 +148,13 @@ impl Core {
         }
     }
 
-    /// The wait of a call is over: it takes what is there, or an empty answer.
-    pub(super) fn end_wait(&mut self, id: WaiterId) {
+    /// The wait of a call is over: a lease call takes what is there, or an empty answer.
+    pub(super) fn end_wait(&mut self, id: WaiterId, stamp: &Stamp) {
+        if self.leave_line(id, stamp) {
+            let outcome = Outcome::Rejected(self.too_many_bytes());
+            self.batch.effects.push(Effect::Answered { waiter: id, outcome });
+            return;
+        }
         let Some(&number) = self.waiting_in.get(&id) else { return };
         let Some(queue) = self.queues.get_mut(&number) else { return };
         queue.waiters.settle_for_less(id);

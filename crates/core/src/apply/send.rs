@@ -8,9 +8,9 @@ use crate::apply::create_queue::check_duration;
 use crate::change::RowKey;
 use crate::command::{NewMessage, Send};
 use crate::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
-use crate::limits;
+use crate::limits::{self, CoreSettings};
 use crate::outcome::{Outcome, Rejection, Sent, show_duration};
-use crate::row::{DedupKey, DedupRow, DeliveryRow, DeliveryState};
+use crate::row::{Data, DedupKey, DedupRow, DeliveryRow, DeliveryState};
 use crate::spec::QueueSpec;
 use crate::stamp::{Stamp, mix, nonce};
 use crate::state::{Core, QueueState};
@@ -25,16 +25,30 @@ pub(super) enum SendPlan<'a> {
     Fresh { queue: QueueNumber, send: &'a Send },
 }
 
+/// How the data of a message comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// Chunk by chunk from now on; how much it is may not be known.
+    Announced,
+    /// Chunk by chunk, all of it before now.
+    Uploaded,
+    /// With the command.
+    Whole,
+}
+
 impl Core {
     pub(super) fn send(&mut self, send: &Send, stamp: &Stamp) -> Result<Outcome, Stop> {
-        let plan = self.plan_send(send, stamp)?;
+        let plan = self.plan_send(send, Form::Whole, stamp)?;
         Ok(Outcome::Sent(self.carry_out_send(plan, stamp)))
     }
 
     pub(super) fn dedup_key(&self, send: &Send) -> Option<DedupKey> {
-        let queue = *self.names.get(&send.queue)?;
-        let key = send.idempotency.as_ref()?.key.clone();
-        Some(DedupKey { queue, key })
+        self.dedup_key_of(&send.queue, &send.idempotency.as_ref()?.key)
+    }
+
+    pub(super) fn dedup_key_of(&self, queue: &str, key: &str) -> Option<DedupKey> {
+        let queue = *self.names.get(queue)?;
+        Some(DedupKey { queue, key: key.into() })
     }
 
     /// The remembered send that memory would have to know.
@@ -44,7 +58,12 @@ impl Core {
     }
 
     /// Checks a send; changes nothing.
-    pub(super) fn plan_send<'a>(&self, send: &'a Send, stamp: &Stamp) -> Result<SendPlan<'a>, Stop> {
+    pub(super) fn plan_send<'a>(
+        &self,
+        send: &'a Send,
+        form: Form,
+        stamp: &Stamp,
+    ) -> Result<SendPlan<'a>, Stop> {
         let Some(queue) = self.queue_named(&send.queue) else {
             return Err(Rejection::QueueNotFound { name: send.queue.clone() }.into());
         };
@@ -52,12 +71,13 @@ impl Core {
             return Err(Rejection::StorageFull.into());
         }
         let count = send.messages.len();
-        if count == 0 || count > limits::SEND_MESSAGES_MAX {
-            let limit = format!("1 to {}", limits::SEND_MESSAGES_MAX);
+        let most = if form == Form::Whole { limits::SEND_MESSAGES_MAX } else { 1 };
+        if count == 0 || count > most {
+            let limit = format!("1 to {most}");
             return Err(Rejection::out_of_range("events", count, limit).into());
         }
         for message in &send.messages {
-            check_message(message, &queue.row.spec)?;
+            check_message(message, &queue.row.spec, &self.settings, form)?;
         }
         if let Some(repeated) = self.find_repeated(send, stamp)? {
             return Ok(SendPlan::Repeated(repeated));
@@ -67,18 +87,29 @@ impl Core {
 
     fn find_repeated(&self, send: &Send, stamp: &Stamp) -> Result<Option<Sent>, Stop> {
         let Some(idempotency) = &send.idempotency else { return Ok(None) };
-        let length = idempotency.key.len();
+        let Some(row) = self.find_remembered(&send.queue, &idempotency.key, stamp)? else { return Ok(None) };
+        if row.digest != idempotency.digest {
+            return Err(Rejection::IdempotencyKeyReused { key: idempotency.key.clone() }.into());
+        }
+        Ok(Some(Sent { ids: remembered_ids(row), repeated: true }))
+    }
+
+    /// The send that a key stands for. Refuses a key that is none, and a new one beyond the limit.
+    pub(super) fn find_remembered(
+        &self,
+        queue: &str,
+        key: &str,
+        stamp: &Stamp,
+    ) -> Result<Option<&DedupRow>, Stop> {
+        let length = key.len();
         if length == 0 || length > limits::IDEMPOTENCY_KEY_BYTES_MAX {
             let limit = format!("1 to {} bytes", limits::IDEMPOTENCY_KEY_BYTES_MAX);
             return Err(Rejection::out_of_range("idempotency-key", length, limit).into());
         }
-        let Some(key) = self.dedup_key(send) else { return Ok(None) };
+        let Some(key) = self.dedup_key_of(queue, key) else { return Ok(None) };
         let Some(resident) = self.dedup.get(&key) else { return Err(Stop::Needs(vec![RowKey::Dedup(key)])) };
         if let Some(row) = resident.row.as_ref().filter(|row| row.expires_at > stamp.now) {
-            if row.digest != idempotency.digest {
-                return Err(Rejection::IdempotencyKeyReused { key: key.key }.into());
-            }
-            return Ok(Some(Sent { ids: remembered_ids(row), repeated: true }));
+            return Ok(Some(row));
         }
         let limit = self.settings.dedup_keys;
         if resident.row.is_none() && self.environment.dedup_count >= limit {
@@ -103,17 +134,18 @@ impl Core {
         for message in &send.messages {
             let sequence = self.draw_sequence();
             let Some(queue) = self.queues.get_mut(&number) else { continue };
-            let row = new_row(message, queue, sequence, nonce(seed, sequence.0), stamp.now);
+            let mut row = new_row(message, queue, sequence, nonce(seed, sequence.0), stamp.now);
+            row.chunks = u32::from(message.content.data.held().len() > self.settings.inline_bytes);
             queue.counters.total_sent += 1;
             ids.push(row.message_id());
-            self.batch.messages.push((sequence, Arc::clone(&message.content)));
+            self.batch.messages.push((sequence, Arc::clone(&message.content), row.chunks));
             self.write_row(row);
         }
         self.remember_send(number, send, first, seed, stamp.now);
         Sent { ids, repeated: false }
     }
 
-    fn remember_send(
+    pub(super) fn remember_send(
         &mut self,
         number: QueueNumber,
         send: &Send,
@@ -156,12 +188,18 @@ fn remembered_ids(row: &DedupRow) -> Vec<MessageId> {
         .collect()
 }
 
-fn check_message(message: &NewMessage, spec: &QueueSpec) -> Result<(), Rejection> {
-    let size = message.content.size_bytes();
-    if size > limits::CONTENT_BYTES_MAX {
-        let limit = format!("{} bytes", limits::CONTENT_BYTES_MAX);
-        return Err(Rejection::out_of_range("data", format!("{size} bytes"), limit));
+pub(super) fn check_message(
+    message: &NewMessage,
+    spec: &QueueSpec,
+    settings: &CoreSettings,
+    form: Form,
+) -> Result<(), Rejection> {
+    let attributes = message.content.attributes.len();
+    if attributes > limits::ATTRIBUTES_BYTES_MAX {
+        let limit = format!("{} bytes", limits::ATTRIBUTES_BYTES_MAX);
+        return Err(Rejection::out_of_range("attributes", format!("{attributes} bytes"), limit));
     }
+    check_data(&message.content.data, settings, form)?;
     if let Some(delay) = message.delay {
         check_duration("delay", delay, Duration::ZERO, limits::DELAY_MAX)?;
     }
@@ -180,7 +218,31 @@ fn check_message(message: &NewMessage, spec: &QueueSpec) -> Result<(), Rejection
     Ok(())
 }
 
-fn new_row(
+/// What fits into one chunk is sent whole, so that data in many chunks is always more than a reader gets at once.
+fn check_data(data: &Data, settings: &CoreSettings, form: Form) -> Result<(), Rejection> {
+    let chunk = u64::try_from(settings.chunk_bytes).unwrap_or(u64::MAX);
+    let bytes = data.size_bytes();
+    let fits = match (data, form) {
+        (Data::Whole(_), Form::Whole) => bytes <= chunk,
+        (Data::Chunked { .. }, Form::Announced) if bytes == 0 => true,
+        (Data::Chunked { .. }, Form::Announced | Form::Uploaded) => {
+            (chunk + 1..=limits::DATA_BYTES_MAX).contains(&bytes)
+        }
+        (Data::Whole(_), Form::Announced | Form::Uploaded) | (Data::Chunked { .. }, Form::Whole) => false,
+    };
+    if fits {
+        return Ok(());
+    }
+    let limit = match form {
+        Form::Whole => format!("{chunk} bytes, given whole"),
+        Form::Announced | Form::Uploaded => {
+            format!("{} to {} bytes in chunks", chunk + 1, limits::DATA_BYTES_MAX)
+        }
+    };
+    Err(Rejection::out_of_range("data", format!("{bytes} bytes"), limit))
+}
+
+pub(super) fn new_row(
     message: &NewMessage,
     queue: &QueueState,
     sequence: Sequence,
@@ -198,6 +260,7 @@ fn new_row(
     DeliveryRow {
         sequence,
         queue: queue.number(),
+        chunks: 0,
         nonce,
         sent_at: now,
         entered: sequence,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::apply::Stop;
 use crate::apply::create_queue::check_duration;
 use crate::apply::retry::Ended;
-use crate::apply::send::SendPlan;
+use crate::apply::send::{Form, SendPlan};
 use crate::change::RowKey;
 use crate::command::{LeaseRef, Require, Send, Settle, SettleAction, Settlement};
 use crate::id::{QueueNumber, Sequence};
@@ -50,8 +50,8 @@ impl Core {
             return Err(Stop::Needs(missing));
         }
         check_shared_keys(&settle.sends)?;
-        let plans: Vec<_> =
-            settle.sends.iter().map(|send| self.plan_send(send, stamp)).collect::<Result<_, Stop>>()?;
+        let plan = |send| self.plan_send(send, Form::Whole, stamp);
+        let plans: Vec<_> = settle.sends.iter().map(plan).collect::<Result<_, Stop>>()?;
         let stale = self.stale_leases(&settle.settlements, stamp.now)?;
         if !stale.is_empty()
             && (settle.require == Require::All || !plans.is_empty())
@@ -131,7 +131,7 @@ impl Core {
     }
 
     /// The delivery that a lease holds, if it still does: expired counts as over, taken by another or not.
-    fn held(&self, lease: &LeaseRef, queue: QueueNumber, now: Timestamp) -> Option<&DeliveryRow> {
+    pub(super) fn held(&self, lease: &LeaseRef, queue: QueueNumber, now: Timestamp) -> Option<&DeliveryRow> {
         self.rows.live(lease.message.sequence).filter(|row| {
             row.state == DeliveryState::Leased
                 && row.queue == queue

@@ -1,4 +1,4 @@
-//! Time has passed: ends of leases and delays, waits that are over, sweeps. Bounded; what is left over is due at once.
+//! Time has passed: ends of leases and delays, waits that are over, uploads that stall, sweeps. Bounded; what is left over is due at once.
 //!
 //! Nothing depends on when this runs: due times are stored, and every lease call works off its own queue first.
 
@@ -20,8 +20,10 @@ impl Core {
                 break;
             }
             self.deadlines.pop_first();
-            self.end_wait(waiter);
+            self.end_wait(waiter, stamp);
         }
+        self.drop_stalled_uploads(stamp);
+        self.remove_owed_chunks();
         let again = std::mem::take(&mut self.restir);
         self.batch.stirred.extend(again);
         self.start_sweeps(stamp.now);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::id::{QueueNumber, Sequence};
-use crate::row::{CountersRow, DeliveryRow, DeliveryState};
+use crate::row::{CountersRow, DeliveryRow, DeliveryState, UploadRow};
 use crate::state::Core;
 
 /// Something that must never be.
@@ -19,6 +19,16 @@ macro_rules! demand {
 }
 
 impl Core {
+    /// Checks that memory knows every stored row of an upload that it has to know.
+    ///
+    /// # Errors
+    /// A [`Violation`]: chunks that nobody would ever remove.
+    pub fn check_uploads(&self, stored: &[UploadRow]) -> Result<(), Violation> {
+        let unknown = self.unknown_upload(stored);
+        demand!(unknown.is_none(), "the chunks of {unknown:?} are nobody's, and nobody will remove them");
+        Ok(())
+    }
+
     /// Checks the invariants against all deliveries of the environment, as they are after every applied command:
     /// those stored, with everything laid over them that is not committed yet.
     ///

@@ -46,6 +46,8 @@ pub enum ScanTicket {
     DedupExpiry,
     /// The first of the owed sweeps.
     Owed,
+    /// Chunks of nobody.
+    Uploads,
 }
 
 impl ScanTicket {
@@ -253,6 +255,11 @@ impl Core {
             let scan = Scan::DedupExpiry { until: Timestamp::NEVER, limit };
             self.batch.scans.push(WantedScan { ticket: ScanTicket::DedupExpiry, scan });
         }
+        if let Some(after) = self.uploads.begin_scan() {
+            let limit = PAGE_ROWS.min(self.settings.window_entries.max(1));
+            let scan = Scan::Uploads { after, limit };
+            self.batch.scans.push(WantedScan { ticket: ScanTicket::Uploads, scan });
+        }
         if let Some(owed) = sweeps.owed.front()
             && !sweeps.owed_scanning
             && owed.not_before <= settled
@@ -290,6 +297,7 @@ impl Core {
             ScanTicket::Expiry => self.absorb_expired(page, stamp.now),
             ScanTicket::DedupExpiry => self.absorb_expired_dedup(page, stamp.now),
             ScanTicket::Owed => self.absorb_owed(page, stamp),
+            ScanTicket::Uploads => self.absorb_uploads(page),
         }
         self.serve_stirred(stamp);
     }

@@ -33,6 +33,9 @@ impl Core {
             self.dedup_unsettled.push_back((commit, key));
         }
         changes.queues_removed = batch.queues_removed;
+        changes.chunks = batch.chunks;
+        changes.chunks_removed = batch.chunks_removed;
+        self.seal_uploads(batch.uploads, &mut changes);
         // Also without a commit: sweeps and stale settles bring rows that change nothing.
         self.evict_cached();
         if changes.row_count() == 0 && !batch.environment_touched {
@@ -46,9 +49,10 @@ impl Core {
     }
 
     fn seal_rows(&mut self, batch: &Batch, changes: &mut ChangeSet) {
-        for (sequence, content) in &batch.messages {
+        for (sequence, content, chunks) in &batch.messages {
             if self.rows.live(*sequence).is_some() {
-                changes.messages.push(MessageRow { sequence: *sequence, content: Arc::clone(content) });
+                let content = Arc::clone(content);
+                changes.messages.push(MessageRow { sequence: *sequence, content, chunks: *chunks });
             }
         }
         for &sequence in &batch.rows {
@@ -158,6 +162,7 @@ impl Core {
             }
         }
         self.settle_dedup(settled);
+        self.settle_uploads(settled);
         self.evict_cached();
     }
 

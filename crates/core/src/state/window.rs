@@ -102,6 +102,11 @@ impl<K: Ord + Copy> Window<K> {
         Some((after, self.era))
     }
 
+    /// Whether there is something to read and no page under way.
+    pub(crate) fn wants_scan(&self) -> bool {
+        !self.scanning && self.edge != Edge::End
+    }
+
     /// A page came: whether it is still wanted.
     pub(crate) fn end_scan(&mut self, era: u32) -> bool {
         if era != self.era {

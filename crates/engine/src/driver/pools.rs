@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use millpond_core::id::Sequence;
 use millpond_core::{ChangeSet, RowKey, Scan};
 use millpond_store::{Store, StoreError, StoreErrorKind, StoreReader};
+use tokio::sync::oneshot;
 
 use crate::EngineSettings;
 use crate::commit::{CommitFailure, commit};
@@ -30,15 +31,18 @@ pub(crate) enum WriteWork {
 pub(crate) struct ReadJob {
     pub(crate) slot: Arc<Slot>,
     pub(crate) opening: u64,
-    pub(crate) read: ReadId,
     pub(crate) work: ReadWork,
 }
 
 pub(crate) enum ReadWork {
-    Rows(Vec<RowKey>),
-    Contents(Vec<Sequence>),
-    Scan(Scan),
+    /// Past the environment, straight to whoever reads: the chunk is pinned.
+    Chunk(Sequence, u32, ChunkReply),
+    Rows(ReadId, Vec<RowKey>),
+    Contents(ReadId, Vec<Sequence>),
+    Scan(ReadId, Scan),
 }
+
+pub(crate) type ChunkReply = oneshot::Sender<Result<Option<Vec<u8>>, StoreError>>;
 
 type Channel<T> = (Sender<T>, Receiver<T>);
 
@@ -75,8 +79,11 @@ impl Pools {
             start("reader", move || {
                 for job in &receiver {
                     let slot = Arc::clone(&job.slot);
-                    contain(&slot, job.opening, || run_read(job));
-                    slot.run_here();
+                    let brings = !matches!(job.work, ReadWork::Chunk(..));
+                    let panicked = contain(&slot, job.opening, || run_read(job));
+                    if brings || panicked {
+                        slot.run_here();
+                    }
                 }
             });
         }
@@ -90,11 +97,13 @@ fn start(name: &str, body: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// A panic in a store ends what the environment has in memory, not the thread that serves others too.
-fn contain(slot: &Arc<Slot>, opening: u64, work: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(work)).is_err() {
+/// A panic in a store ends what the environment has in memory, not the thread that serves others too. `true`: it did.
+fn contain(slot: &Arc<Slot>, opening: u64, work: impl FnOnce()) -> bool {
+    let panicked = catch_unwind(AssertUnwindSafe(work)).is_err();
+    if panicked {
         slot.bring(opening, Event::Panicked);
     }
+    panicked
 }
 
 fn run_write(job: WriteJob) {
@@ -147,40 +156,51 @@ fn measure(slot: &Slot, store: &mut dyn Store) -> Option<Event> {
 }
 
 fn run_read(job: ReadJob) {
-    let mut reader = match take_reader(&job) {
-        Ok(reader) => reader,
-        Err(error) => {
-            job.slot.bring(job.opening, failed(job.read, &job.work, error));
-            return;
+    let (slot, opening) = (&job.slot, job.opening);
+    let mut taken = take_reader(slot, opening);
+    let event = match job.work {
+        ReadWork::Chunk(message, number, reply) => {
+            let chunk = on(&mut taken, |reader| reader.chunk(message, number));
+            // Whoever asked may have left.
+            let _ = reply.send(chunk);
+            None
         }
+        ReadWork::Rows(read, keys) => Some(Event::Rows(read, on(&mut taken, |reader| reader.read(&keys)))),
+        ReadWork::Contents(read, messages) => {
+            Some(Event::Contents(read, on(&mut taken, |reader| reader.contents(&messages))))
+        }
+        ReadWork::Scan(read, scan) => Some(Event::Page(read, on(&mut taken, |reader| reader.scan(&scan)))),
     };
-    let event = match &job.work {
-        ReadWork::Rows(keys) => Event::Rows(job.read, reader.read(keys)),
-        ReadWork::Contents(messages) => Event::Contents(job.read, reader.contents(messages)),
-        ReadWork::Scan(scan) => Event::Page(job.read, reader.scan(scan)),
-    };
-    lock(&job.slot.readers).push((job.opening, reader));
-    job.slot.bring(job.opening, event);
+    if let Ok(reader) = taken {
+        lock(&slot.readers).push((opening, reader));
+    }
+    if let Some(event) = event {
+        slot.bring(opening, event);
+    }
 }
 
-fn failed(read: ReadId, work: &ReadWork, error: StoreError) -> Event {
-    match work {
-        ReadWork::Rows(_) => Event::Rows(read, Err(error)),
-        ReadWork::Contents(_) => Event::Contents(read, Err(error)),
-        ReadWork::Scan(_) => Event::Page(read, Err(error)),
+/// Reads, if there is a reader; the error that there is none is answered in place of what it would have read.
+fn on<T>(
+    reader: &mut Result<Box<dyn StoreReader>, StoreError>,
+    read: impl FnOnce(&mut dyn StoreReader) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    match reader {
+        Ok(reader) => read(reader.as_mut()),
+        Err(error) => Err(StoreError::new(error.kind, error.context.clone())),
     }
 }
 
 /// A reader of this opening: one that is free, or a new one. There are never more than threads that read.
-fn take_reader(job: &ReadJob) -> Result<Box<dyn StoreReader>, StoreError> {
-    let mut readers = lock(&job.slot.readers);
-    readers.retain(|(opening, _)| *opening == job.opening);
-    if let Some((_, reader)) = readers.pop() {
-        return Ok(reader);
+fn take_reader(slot: &Slot, wanted: u64) -> Result<Box<dyn StoreReader>, StoreError> {
+    let mut readers = lock(&slot.readers);
+    // A stream may still ask for an opening that has ended: what belongs to a later one stays.
+    readers.retain(|(opening, _)| *opening >= wanted);
+    if let Some(free) = readers.iter().position(|(opening, _)| *opening == wanted) {
+        return Ok(readers.swap_remove(free).1);
     }
     drop(readers);
-    let mut held = lock(&job.slot.store);
-    match held.as_mut().filter(|(opening, _)| *opening == job.opening) {
+    let mut held = lock(&slot.store);
+    match held.as_mut().filter(|(opening, _)| *opening == wanted) {
         Some((_, store)) => store.reader(),
         None => Err(StoreError::new(StoreErrorKind::Closed, "read")),
     }

@@ -13,7 +13,7 @@ use crate::driver::pools::{ReadJob, ReadWork, WriteJob, WriteWork};
 use crate::driver::slot::{Brought, Caller, Event, Failure, Phase, Slot, State};
 use crate::driver::{Shared, lock};
 use crate::environment::{Action, EnvironmentAnswer, Ticket};
-use crate::receipt::Receipt;
+use crate::receipt::{Pin, Receipt};
 use crate::{Answer, EngineError};
 
 impl Slot {
@@ -165,32 +165,38 @@ impl Slot {
         let opening = state.opening;
         for action in actions.drain(..) {
             let slot = Arc::clone(self);
-            let read = |read, work| shared.read(ReadJob { slot: Arc::clone(&slot), opening, read, work });
+            let read = |work| shared.read(ReadJob { slot: Arc::clone(&slot), opening, work });
             match action {
                 Action::Answer(ticket, answer) => {
-                    let answer = self.seal_answer(answer);
+                    let answer = self.seal_answer(opening, answer);
                     self.reply(shared, state, ticket, Ok(answer));
                 }
                 Action::Commit(changes) => {
                     shared
                         .write(self, WriteJob { slot, opening, work: WriteWork::Commit(Box::new(changes)) });
                 }
-                Action::Contents(id, messages) => read(id, ReadWork::Contents(messages)),
-                Action::Rows(id, keys) => read(id, ReadWork::Rows(keys)),
-                Action::Scan(id, scan) => read(id, ReadWork::Scan(scan)),
+                Action::Contents(id, messages) => read(ReadWork::Contents(id, messages)),
+                Action::Rows(id, keys) => read(ReadWork::Rows(id, keys)),
+                Action::Scan(id, scan) => read(ReadWork::Scan(id, scan)),
             }
         }
     }
 
-    fn seal_answer(self: &Arc<Self>, answer: EnvironmentAnswer) -> Answer {
+    fn seal_answer(self: &Arc<Self>, opening: u64, answer: EnvironmentAnswer) -> Answer {
         let EnvironmentAnswer { outcome, contents } = answer;
+        let slot = || Arc::clone(self);
         let receipt = match &outcome {
             Outcome::Leased(grants) if !grants.is_empty() => {
-                Some(Receipt::new(Arc::clone(self), grants.iter().map(Grant::lease).collect()))
+                Some(Receipt::of_leases(slot(), grants.iter().map(Grant::lease).collect()))
             }
+            Outcome::UploadBegun(Some(upload)) => Some(Receipt::of_upload(slot(), *upload)),
             _ => None,
         };
-        Answer { outcome, contents, receipt }
+        let pin = match &outcome {
+            Outcome::Data(view) => view.pin.map(|pin| Pin::new(slot(), opening, pin)),
+            _ => None,
+        };
+        Answer { outcome, contents, receipt, pin }
     }
 
     pub(super) fn reply(
@@ -244,16 +250,18 @@ impl Slot {
         }
     }
 
-    /// Answers waiting lease calls with nothing: the engine goes down.
+    /// Answers waiting calls with nothing: the engine goes down.
     fn end_waits(self: &Arc<Self>, shared: &Shared, state: &mut State) {
         let Phase::Open(open) = &mut state.phase else { return };
-        let waiting: Vec<_> = open.environment.waiting().collect();
-        for &ticket in &waiting {
+        let is_lease = |command: &Command| matches!(command, Command::Lease(_));
+        let waiting: Vec<(Ticket, bool)> =
+            open.environment.waiting().map(|(ticket, command)| (ticket, is_lease(command))).collect();
+        for &(ticket, _) in &waiting {
             open.environment.abandon(ticket);
         }
-        for &ticket in &waiting {
-            let empty = Answer { outcome: Outcome::Leased(Vec::new()), contents: Vec::new(), receipt: None };
-            self.reply(shared, state, ticket, Ok(empty));
+        for &(ticket, is_lease) in &waiting {
+            let answer = if is_lease { Ok(Answer::nothing()) } else { Err(EngineError::ShuttingDown) };
+            self.reply(shared, state, ticket, answer);
         }
         if !waiting.is_empty() {
             let mut actions = Vec::new();

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::StampClock;
 use crate::commit::CommitFailure;
+use crate::driver::pools::ReadJob;
 use crate::driver::turn::Turn;
 use crate::driver::{WeakShared, lock};
 use crate::environment::{Environment, Leftovers, ReadId, Ticket};
@@ -207,6 +208,13 @@ impl Slot {
         self.put(|brought| brought.notices.push(command));
     }
 
+    /// Has something read. Without an engine nobody answers.
+    pub(crate) fn read(&self, job: ReadJob) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.read(job);
+        }
+    }
+
     pub(crate) fn abandon(self: &Arc<Self>, ticket: Ticket) {
         self.put(|brought| brought.abandoned.push(ticket));
     }
@@ -289,7 +297,8 @@ impl Slot {
 
     /// Counts what a commit stored. `true`: it is time to ask for room.
     pub(crate) fn note_sent(&self, changes: &ChangeSet) -> bool {
-        let sent: usize = changes.messages.iter().map(|message| message.content.size_bytes()).sum();
+        let messages: usize = changes.messages.iter().map(|message| message.content.held_bytes()).sum();
+        let sent = messages + changes.chunks.iter().map(|chunk| chunk.data.len()).sum::<usize>();
         let unmeasured = self.unmeasured.fetch_add(sent, Ordering::Relaxed) + sent;
         let is_time = unmeasured >= SENT_BYTES;
         if is_time {

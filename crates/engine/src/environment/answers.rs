@@ -14,7 +14,7 @@ use crate::environment::{Action, Environment, ReadId, Ticket};
 pub struct EnvironmentAnswer {
     /// What the core answered.
     pub outcome: Outcome,
-    /// The contents of the messages granted, in the order of the grants.
+    /// The contents of the messages granted, in the order of the grants, or of the one whose data was asked for.
     pub contents: Vec<Arc<MessageContent>>,
 }
 
@@ -35,11 +35,14 @@ pub(crate) struct Held {
     read: Option<ReadId>,
 }
 
-fn granted(outcome: &Outcome) -> &[millpond_core::outcome::Grant] {
-    match outcome {
-        Outcome::Leased(grants) => grants,
-        _ => &[],
-    }
+/// The messages whose contents belong to an answer.
+fn carried(outcome: &Outcome) -> impl Iterator<Item = Sequence> {
+    let (grants, one) = match outcome {
+        Outcome::Data(view) => (&[][..], Some(view.message.sequence)),
+        Outcome::Leased(grants) => (&grants[..], None),
+        _ => (&[][..], None),
+    };
+    grants.iter().map(|grant| grant.message.sequence).chain(one)
 }
 
 impl Environment {
@@ -51,11 +54,11 @@ impl Environment {
         let mut users = 0;
         for Wanted { ticket, outcome } in answers {
             let before = missing.len();
-            let mut contents = Vec::with_capacity(granted(&outcome).len());
-            for grant in granted(&outcome) {
-                let known = self.content_of(grant.message.sequence).cloned();
+            let mut contents = Vec::with_capacity(carried(&outcome).size_hint().0);
+            for sequence in carried(&outcome) {
+                let known = self.content_of(sequence).cloned();
                 if known.is_none() {
-                    missing.push(grant.message.sequence);
+                    missing.push(sequence);
                 }
                 contents.push(known);
             }
@@ -121,9 +124,9 @@ impl Environment {
 
 fn fill(answer: &mut Held, read: &ContentRead) {
     let Some(result) = &read.result else { return };
-    for (grant, slot) in granted(&answer.outcome).iter().zip(&mut answer.contents) {
+    for (sequence, slot) in carried(&answer.outcome).zip(&mut answer.contents) {
         if slot.is_none() {
-            *slot = result.get(&grant.message.sequence).cloned().flatten();
+            *slot = result.get(&sequence).cloned().flatten();
         }
     }
 }

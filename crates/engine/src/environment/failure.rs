@@ -53,7 +53,7 @@ impl Leftovers {
 
     /// A caller has left: its command is not worth applying any more, unless it sends.
     pub(crate) fn abandon(&mut self, ticket: Ticket) {
-        let waits = |mail: &Mail| matches!(mail.command, Command::Lease(_));
+        let waits = |mail: &Mail| matches!(mail.command, Command::BeginUpload(_) | Command::Lease(_));
         self.mails.retain(|mail| mail.ticket != Some(ticket) || !waits(mail));
     }
 
@@ -86,14 +86,11 @@ impl Environment {
                 left.later.push(held.ticket);
             }
         }
-        let waiting = self.waiters.into_values().map(|(ticket, lease)| Mail {
-            ticket: Some(ticket),
-            command: Command::Lease(lease),
-            rounds: 0,
-        });
-        left.mails.extend(waiting);
+        let waiting = self.waiters.into_values();
+        left.mails.extend(waiting.map(|(ticket, command)| Mail { ticket: Some(ticket), command, rounds: 0 }));
         left.mails.extend(self.parked.into_values().flatten());
         left.mails.extend(self.mailbox);
+        left.mails.extend(self.chunks);
         left
     }
 

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use millpond_api::lease::{LeasedMessage, render_leased, render_leased_batch};
 use millpond_api::{AttributeValue, DataKind, Event, time};
+use millpond_core::id::MessageId;
 use millpond_core::outcome::Grant;
-use millpond_core::row::{self, DeadLetter, DeadReason, MessageContent};
+use millpond_core::row::{self, Data, DeadLetter, DeadReason, MessageContent};
 
 use crate::error::ApiError;
+use crate::extract::Place;
+use crate::paths;
 
 /// Attributes that a dead letter carries.
 const DEAD_LETTER_QUEUE: &str = "deadletterqueue";
@@ -21,11 +24,20 @@ pub(crate) fn content_of(event: Event) -> MessageContent {
         None => (row::DataKind::None, Vec::new()),
         Some(data) => (kind_to_core(data.kind), data.bytes),
     };
-    MessageContent { attributes, data_kind, data: data.into_boxed_slice() }
+    MessageContent { attributes, data_kind, data: data.into() }
+}
+
+/// Where data is that is too large to be in an answer; `None`: it is in there.
+pub(crate) fn data_url(place: &Place<'_>, message: MessageId, content: &MessageContent) -> Option<String> {
+    match content.data {
+        Data::Chunked { .. } => Some(paths::data_url(&place.environment.text, place.queue, message)),
+        Data::Whole(_) => None,
+    }
 }
 
 /// The answer to a lease call.
 pub(crate) fn render_grants(
+    place: &Place<'_>,
     grants: &[Grant],
     contents: &[Arc<MessageContent>],
     as_batch: bool,
@@ -36,9 +48,13 @@ pub(crate) fn render_grants(
     let ids: Vec<String> = grants.iter().map(|grant| grant.message.to_string()).collect();
     let events = grants.iter().zip(contents).map(|(grant, content)| event_of(grant, content));
     let events: Vec<Event> = events.collect::<Result<_, _>>()?;
-    let messages = grants.iter().zip(&ids).zip(&events).map(|((grant, id), event)| LeasedMessage {
+    let urls = grants.iter().zip(contents).map(|(grant, content)| data_url(place, grant.message, content));
+    let urls: Vec<Option<String>> = urls.collect();
+    let named = grants.iter().zip(&ids).zip(events.iter().zip(&urls));
+    let messages = named.map(|((grant, id), (event, url))| LeasedMessage {
         message_id: id,
         event,
+        data_url: url.as_deref(),
         lease_generation: grant.generation.0,
         delivery_count: u64::from(grant.delivery_count),
         lease_expire_time: grant.lease_until.as_millis(),
@@ -48,7 +64,11 @@ pub(crate) fn render_grants(
 }
 
 fn event_of(grant: &Grant, content: &MessageContent) -> Result<Event, ApiError> {
-    let data = kind_from_core(content.data_kind).map(|kind| (kind, content.data.to_vec()));
+    let kind = kind_from_core(content.data_kind);
+    let data = match &content.data {
+        Data::Chunked { .. } => None,
+        Data::Whole(data) => kind.map(|kind| (kind, data.to_vec())),
+    };
     let mut event = Event::from_stored(&content.attributes, data).map_err(|error| {
         ApiError::internal(format!("attributes of message {} cannot be read: {error}", grant.message))
     })?;

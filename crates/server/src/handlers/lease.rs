@@ -56,18 +56,19 @@ pub(super) async fn lease(
         answer.keep_bytes(LEASE_ANSWER_BYTES_MAX);
         answer
     });
-    render(answer, wants_batch(&parts.headers), parts.extensions.get::<Deliveries>())
+    render(place, answer, wants_batch(&parts.headers), parts.extensions.get::<Deliveries>())
 }
 
 fn render(
+    place: &Place<'_>,
     answer: Option<Answer>,
     as_batch: bool,
     deliveries: Option<&Deliveries>,
 ) -> Result<Response, ApiError> {
     let (text, receipt) = match answer {
-        None => (render_grants(&[], &[], as_batch)?, None),
-        Some(Answer { outcome: Outcome::Leased(grants), contents, receipt }) => {
-            (render_grants(&grants, &contents, as_batch)?, receipt)
+        None => (render_grants(place, &[], &[], as_batch)?, None),
+        Some(Answer { outcome: Outcome::Leased(grants), contents, receipt, .. }) => {
+            (render_grants(place, &grants, &contents, as_batch)?, receipt)
         }
         Some(Answer { outcome, .. }) => return Err(unexpected(&outcome)),
     };

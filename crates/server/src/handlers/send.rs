@@ -7,17 +7,17 @@ use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::Response;
-use bytes::Bytes;
 use millpond_api::event::binary;
 use millpond_api::limits::CALL_BYTES_MAX;
 use millpond_api::send::{SendForm, SendRequest, has_event_headers, parse_delay, render_sent};
 use millpond_api::{Fault, duration};
 use millpond_core::command::{Idempotency, NewMessage, Send};
-use millpond_core::limits::{CONTENT_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX};
+use millpond_core::limits::IDEMPOTENCY_KEY_BYTES_MAX;
+use millpond_core::row::MessageContent;
 use millpond_core::{Command, Outcome};
 use sha2::{Digest, Sha256};
 
-use super::{json, unexpected};
+use super::{json, send_binary, unexpected};
 use crate::app::App;
 use crate::convert::message::content_of;
 use crate::error::ApiError;
@@ -27,10 +27,20 @@ use crate::extract::{self, Place, Query};
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// Options that stand in the query.
-struct Options {
+#[derive(Clone, Copy)]
+pub(super) struct Options {
     delay: Option<Duration>,
     priority: i32,
     time_to_live: Option<Duration>,
+}
+
+/// A send, but for its body.
+pub(super) struct Call<'a> {
+    pub(super) place: &'a Place<'a>,
+    pub(super) parts: &'a Parts,
+    pub(super) queue: Box<str>,
+    pub(super) options: Options,
+    pub(super) key: Option<Box<str>>,
 }
 
 pub(super) async fn send(
@@ -44,14 +54,21 @@ pub(super) async fn send(
     let has_event = has_event_headers(headers.keys().map(|name| name.as_str()));
     let form = SendForm::choose(extract::content_type(headers), has_event)?;
     let queue = place.queue()?;
-    let key = idempotency_key(headers)?;
-    let limit = if form == SendForm::Binary { CONTENT_BYTES_MAX } else { CALL_BYTES_MAX };
-    let body = app.bodies.read(body, limit).await?;
-    let idempotency = key.map(|key| Idempotency { key, digest: digest(parts, &body) });
-    let request = read(form, headers, body)?;
-    let messages = options.apply(request)?;
-    let command = Command::Send(Send { queue, messages, idempotency });
-    match app.submit(&place.environment, command).await?.outcome {
+    let call = Call { place, parts, queue, options, key: idempotency_key(headers)? };
+    if form == SendForm::Binary {
+        return send_binary::send(app, call, body).await;
+    }
+    let body = app.bodies.read(body, CALL_BYTES_MAX).await?;
+    let mut digest = SendDigest::of(parts);
+    digest.add_body(&body);
+    let messages = options.apply(SendRequest::parse(form, &body)?)?;
+    let send = Send { queue: call.queue.clone(), messages, idempotency: call.idempotency(digest) };
+    sent(app, &call, Command::Send(send)).await
+}
+
+/// Has the engine send, and answers with the ids.
+pub(super) async fn sent(app: &App, call: &Call<'_>, command: Command) -> Result<Response, ApiError> {
+    match app.submit(&call.place.environment, command).await?.outcome {
         Outcome::Sent(sent) => {
             let ids: Vec<String> = sent.ids.iter().map(ToString::to_string).collect();
             Ok(json(render_sent(&ids)))
@@ -60,16 +77,14 @@ pub(super) async fn send(
     }
 }
 
-fn read(form: SendForm, headers: &HeaderMap, body: Bytes) -> Result<SendRequest, ApiError> {
-    if form != SendForm::Binary {
-        return Ok(SendRequest::parse(form, &body)?);
+impl Call<'_> {
+    pub(super) fn idempotency(&self, digest: SendDigest) -> Option<Idempotency> {
+        let key = self.key.clone()?;
+        Some(Idempotency { key, digest: digest.finish() })
     }
-    let content_type = headers.get(axum::http::header::CONTENT_TYPE).map(|value| value.as_bytes());
-    let event = binary::parse(event_headers(headers), content_type, Vec::from(body))?;
-    Ok(SendRequest { events: vec![event], delay: None })
 }
 
-fn event_headers(headers: &HeaderMap) -> impl Iterator<Item = (&str, &[u8])> {
+pub(super) fn event_headers(headers: &HeaderMap) -> impl Iterator<Item = (&str, &[u8])> {
     let all = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     all.filter(|(name, _)| name.starts_with(binary::HEADER_PREFIX))
 }
@@ -95,14 +110,18 @@ impl Options {
                 "delay stands in the query and in the body, expected one",
             ));
         }
-        let delay = self.delay.or(request.delay);
-        let message = |event| NewMessage {
-            content: Arc::new(content_of(event)),
-            delay,
+        let options = Self { delay: self.delay.or(request.delay), ..self };
+        Ok(request.events.into_iter().map(|event| options.message(content_of(event))).collect())
+    }
+
+    /// A message with these options.
+    pub(super) fn message(self, content: MessageContent) -> NewMessage {
+        NewMessage {
+            content: Arc::new(content),
+            delay: self.delay,
             priority: self.priority,
             time_to_live: self.time_to_live,
-        };
-        Ok(request.events.into_iter().map(message).collect())
+        }
     }
 }
 
@@ -123,25 +142,38 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<Box<str>>, ApiError> {
     }
 }
 
-/// What a key stands for: content type, `ce-` headers in the order of their names, query and body, each with its length
-/// before it.
-fn digest(parts: &Parts, body: &[u8]) -> u128 {
-    let mut hasher = Sha256::new();
-    let mut add = |bytes: &[u8]| {
-        hasher.update(bytes.len().to_be_bytes());
-        hasher.update(bytes);
-    };
-    add(extract::content_type(&parts.headers).unwrap_or_default().as_bytes());
-    let mut headers: Vec<_> = event_headers(&parts.headers).collect();
-    headers.sort_unstable();
-    add(&headers.len().to_be_bytes());
-    for (name, value) in headers {
-        add(name.as_bytes());
-        add(value);
+/// What a key stands for: content type, `ce-` headers in the order of their names and query, each with its length before it,
+/// and the body, whose length nobody may know before its end.
+pub(crate) struct SendDigest(Sha256);
+
+impl SendDigest {
+    pub(super) fn of(parts: &Parts) -> Self {
+        let mut digest = Self(Sha256::new());
+        digest.add(extract::content_type(&parts.headers).unwrap_or_default().as_bytes());
+        let mut headers: Vec<_> = event_headers(&parts.headers).collect();
+        headers.sort_unstable();
+        digest.add(&headers.len().to_be_bytes());
+        for (name, value) in headers {
+            digest.add(name.as_bytes());
+            digest.add(value);
+        }
+        digest.add(parts.uri.query().unwrap_or_default().as_bytes());
+        digest
     }
-    add(parts.uri.query().unwrap_or_default().as_bytes());
-    add(body);
-    let mut half = [0; 16];
-    half.copy_from_slice(&hasher.finalize()[..16]);
-    u128::from_be_bytes(half)
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes.len().to_be_bytes());
+        self.0.update(bytes);
+    }
+
+    /// The next bytes of the body, which comes last.
+    pub(crate) fn add_body(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(self) -> u128 {
+        let mut half = [0; 16];
+        half.copy_from_slice(&self.0.finalize()[..16]);
+        u128::from_be_bytes(half)
+    }
 }

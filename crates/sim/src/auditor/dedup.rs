@@ -80,4 +80,10 @@ impl Auditor {
             known.digest != idempotency.digest && known.expires_at > answered.submitted.stamp
         })
     }
+
+    /// Whether as many keys may be remembered as are allowed.
+    #[must_use]
+    pub fn keys_may_be_full(&self, limit: u64) -> bool {
+        u64::try_from(self.dedup.len()).is_ok_and(|known| known >= limit)
+    }
 }

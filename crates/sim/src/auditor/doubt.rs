@@ -42,6 +42,7 @@ impl<'a> Doubt<'a> {
                 | Command::ResumeQueue { queue } => {
                     doubt.names.insert(queue);
                 }
+                Command::FinishUpload(finish) => doubt.sends.push(&finish.send),
                 Command::Send(send) => doubt.sends.push(send),
                 Command::Settle(settle) => {
                     doubt.sends.extend(&settle.sends);
@@ -51,9 +52,14 @@ impl<'a> Doubt<'a> {
                 Command::Undo(leases) => {
                     doubt.leases.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
                 }
-                Command::CancelWait(_)
+                Command::AppendUpload(_)
+                | Command::BeginUpload(_)
+                | Command::CancelUpload(_)
+                | Command::CancelWait(_)
+                | Command::CloseData(_)
                 | Command::GetQueue { .. }
                 | Command::Lease(_)
+                | Command::OpenData(_)
                 | Command::SetSpace { .. }
                 | Command::Tick => {}
             }

@@ -11,13 +11,19 @@ use millpond_core::time::Timestamp;
 
 use crate::auditor::QueueModel;
 
-/// Names a message before it has an id: the first bytes of its data.
+/// Names a message before it has an id: its attributes.
 pub type Token = u64;
 
-/// The token in a message's data.
+/// The attributes that hold a token.
+#[must_use]
+pub fn attributes_of(token: Token) -> Box<str> {
+    token.to_string().into()
+}
+
+/// The token in a message's attributes.
 #[must_use]
 pub fn token_of(content: &MessageContent) -> Token {
-    content.data.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+    content.attributes.parse().unwrap_or(0)
 }
 
 /// How a lease ended, as far as clients know.

@@ -32,6 +32,7 @@ impl Auditor {
         for token in tokens {
             self.compare_message(token, stored.rows.get(&token).copied(), &doubt, now)?;
         }
+        self.compare_chunks(dump, now, false)?;
         self.compare_dedup(dump, now)
     }
 
@@ -275,6 +276,7 @@ impl Auditor {
     pub fn failed(&mut self) {
         self.era += 1;
         self.space_low = false;
+        self.lose_uploads();
         for queue in self.queues.values_mut() {
             queue.handed.clear();
         }

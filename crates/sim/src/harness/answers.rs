@@ -1,14 +1,14 @@
 //! Answers on their way to clients, who may be gone.
 
 use millpond_core::command::LeaseRef;
-use millpond_core::outcome::Grant;
-use millpond_core::{Command, Outcome, Stamp};
+use millpond_core::outcome::{DataView, Grant};
+use millpond_core::{Command, Outcome, Rejection, Stamp};
 use millpond_engine::environment::{EnvironmentAnswer, Ticket};
 
 use super::World;
 use crate::auditor::{Answered, Breach, Submitted, Verdict, demand};
 use crate::faults::Fault;
-use crate::workload::predict;
+use crate::workload::{Reading, Sending, data_of, predict};
 
 impl World {
     /// An answer leaves the engine.
@@ -32,10 +32,9 @@ impl World {
             }
         }
         predict(&mut self.auditor, &answered)?;
-        if let Outcome::Leased(grants) = &answer.outcome
-            && !grants.is_empty()
-        {
-            self.hand_over(&submitted, grants);
+        match &answer.outcome {
+            Outcome::Leased(grants) if !grants.is_empty() => self.hand_over(&submitted, grants),
+            outcome => self.go_on(&submitted, outcome),
         }
         self.abandoned.remove(&ticket);
         Ok(())
@@ -55,6 +54,79 @@ impl World {
         }
         for lease_ref in leases {
             self.workload.take(&lease.queue, lease_ref);
+        }
+    }
+
+    /// Who sends or reads in chunks learns how it went. What is given to somebody who has left is taken back, as a driver
+    /// does.
+    fn go_on(&mut self, submitted: &Submitted, outcome: &Outcome) {
+        let gone = self.abandoned.contains(&submitted.ticket);
+        match (&submitted.command, outcome) {
+            (Command::BeginUpload(_), Outcome::UploadBegun(Some(upload))) if gone => {
+                self.submit(Command::CancelUpload(*upload));
+            }
+            (Command::BeginUpload(begin), Outcome::UploadBegun(upload)) => match upload {
+                Some(upload) => {
+                    let (upload, begin) = (*upload, begin.clone());
+                    self.workload.sendings.push(Sending { upload, begin, appended: 0, busy: false });
+                }
+                None => self.workload.repeats.push(begin.clone()),
+            },
+            (Command::AppendUpload(append), outcome) => {
+                let sendings = &mut self.workload.sendings;
+                let Some(at) = sendings.iter().position(|one| one.upload == append.upload) else { return };
+                sendings[at].busy = false;
+                match outcome {
+                    Outcome::Done => sendings[at].appended += 1,
+                    Outcome::Rejected(Rejection::UploadLost) => {
+                        self.workload.ended.push(sendings.swap_remove(at).upload);
+                    }
+                    _ => {}
+                }
+            }
+            (Command::FinishUpload(finish), Outcome::Rejected(_)) => {
+                if let Some(upload) = finish.upload {
+                    self.submit(Command::CancelUpload(upload));
+                }
+            }
+            (Command::OpenData(open), Outcome::Data(DataView { pin: Some(pin), .. })) => {
+                let token = self.auditor.by_id.get(&open.message).copied().filter(|_| !gone);
+                match token {
+                    Some(token) => self.workload.readings.push(Reading { pin: *pin, token, next: 0 }),
+                    None => drop(self.submit(Command::CloseData(*pin))),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A reader takes the next chunk, or has had enough.
+    pub(super) fn read_on(&mut self) -> Verdict {
+        let count = self.workload.readings.len();
+        if count == 0 {
+            return Ok(());
+        }
+        let at = self.streams.latency.size(0, count - 1);
+        let Reading { pin, token, next } = self.workload.readings[at];
+        let expected = data_of(token, next, &self.settings.core);
+        let left = expected.is_empty() || self.streams.latency.chance(40);
+        if left {
+            self.workload.readings.swap_remove(at);
+            self.submit(Command::CloseData(pin));
+            return Ok(());
+        }
+        // A disk without power reads nothing.
+        let Some(found) = self.io.chunk(pin.sequence, next) else { return Ok(()) };
+        demand!(found.as_ref() == Some(&expected), "chunk {next} of message {token} is read as {found:?}");
+        self.coverage.chunk_read();
+        self.workload.readings[at].next += 1;
+        Ok(())
+    }
+
+    /// Everybody stops reading.
+    pub(super) fn close_readings(&mut self) {
+        for reading in std::mem::take(&mut self.workload.readings) {
+            self.submit(Command::CloseData(reading.pin));
         }
     }
 

@@ -106,6 +106,8 @@ impl World {
         demand!(dump.queues.is_empty(), "queues left: {:?}", dump.queues);
         demand!(dump.counters.is_empty(), "counters left: {:?}", dump.counters);
         demand!(dump.dedup.is_empty(), "keys left: {:?}", dump.dedup);
+        demand!(dump.chunks.is_empty(), "{} chunks left", dump.chunks.len());
+        demand!(dump.uploads.is_empty(), "uploads left: {:?}", dump.uploads);
         demand!(dump.environment.dedup_count == 0, "{} keys counted", dump.environment.dedup_count);
         Ok(())
     }

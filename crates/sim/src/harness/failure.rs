@@ -88,6 +88,7 @@ impl World {
         self.stamps = opened.stamps;
         let old = std::mem::replace(&mut self.environment, opened.environment);
         self.auditor.failed();
+        self.workload.lose_uploads();
         self.index += 1;
         self.trace.note(|| format!("opened as {:?} at {:?}", opened.lineage, self.environment.stamp()));
         Ok((opened.lineage, old.fail(Doubt::First)))

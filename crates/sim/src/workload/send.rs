@@ -9,22 +9,19 @@ use millpond_core::row::{DataKind, MessageContent};
 use millpond_core::{Command, Outcome, Rejection};
 
 use super::Scene;
-use crate::auditor::{Answered, Auditor, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Verdict, attributes_of, demand};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     Command::Send(draw(scene))
 }
 
-fn draw_message(scene: &mut Scene<'_>) -> NewMessage {
+pub(super) fn draw_message(scene: &mut Scene<'_>) -> NewMessage {
     let token = scene.workload.token();
     let random = &mut *scene.random;
     let mut data = token.to_be_bytes().to_vec();
-    data.resize(random.size(8, 60), b'.');
-    let content = MessageContent {
-        attributes: "{}".into(),
-        data_kind: DataKind::Binary,
-        data: data.into_boxed_slice(),
-    };
+    data.resize(random.size(0, scene.auditor.settings.chunk_bytes.min(60)), b'.');
+    let content =
+        MessageContent { attributes: attributes_of(token), data_kind: DataKind::Binary, data: data.into() };
     NewMessage {
         content: Arc::new(content),
         delay: match random.below(100) {
@@ -48,7 +45,12 @@ pub(super) fn draw(scene: &mut Scene<'_>) -> Send {
         digest: u128::from(random.below(2)),
     });
     let mut send = Send { queue, messages: Vec::new(), idempotency };
+    let too_long = vec![b'.'; scene.auditor.settings.chunk_bytes + 1];
     match random.below(200) {
+        4 => messages.iter_mut().for_each(|message| {
+            let content = Arc::make_mut(&mut message.content);
+            content.data = too_long.clone().into();
+        }),
         0 => messages.clear(),
         1 => messages.iter_mut().for_each(|message| message.delay = Some(DELAY_MAX + LEASE_MIN)),
         2 => messages.iter_mut().for_each(|message| message.time_to_live = Some(Duration::ZERO)),
@@ -59,16 +61,23 @@ pub(super) fn draw(scene: &mut Scene<'_>) -> Send {
     send
 }
 
+/// Whether the options of a message are in their ranges, and data that comes whole fits.
+pub(super) fn message_fits(auditor: &Auditor, queue: &str, message: &NewMessage) -> bool {
+    let Some(queue) = auditor.queue(queue) else { return true };
+    let delay = message.delay.unwrap_or(queue.spec.delay);
+    let life = [queue.spec.retention, message.time_to_live].into_iter().flatten().min();
+    delay <= DELAY_MAX
+        && message.time_to_live.is_none_or(|life| life >= LEASE_MIN)
+        && (delay.is_zero() || life.is_none_or(|life| delay < life))
+        && message.content.data.held().len() <= auditor.settings.chunk_bytes
+}
+
 /// Whether the numbers of a send are in their ranges.
 pub(super) fn is_valid(auditor: &Auditor, send: &Send) -> bool {
-    let Some(queue) = auditor.queue(&send.queue) else { return true };
-    let fits = |message: &NewMessage| {
-        let delay = message.delay.unwrap_or(queue.spec.delay);
-        let life = [queue.spec.retention, message.time_to_live].into_iter().flatten().min();
-        delay <= DELAY_MAX
-            && message.time_to_live.is_none_or(|life| life >= LEASE_MIN)
-            && (delay.is_zero() || life.is_none_or(|life| delay < life))
-    };
+    if auditor.queue(&send.queue).is_none() {
+        return true;
+    }
+    let fits = |message: &NewMessage| message_fits(auditor, &send.queue, message);
     let key = send.idempotency.as_ref().map_or(1, |idempotency| idempotency.key.len());
     (1..=SEND_MESSAGES_MAX).contains(&send.messages.len())
         && send.messages.iter().all(fits)
@@ -105,10 +114,7 @@ pub(super) fn may_be_refused(
         Rejection::OutOfRange { .. } => !is_valid(auditor, send),
         Rejection::StorageFull => auditor.space_low,
         Rejection::IdempotencyKeyReused { .. } => auditor.key_reused(send, answered),
-        Rejection::DedupLimit { limit } => {
-            send.idempotency.is_some()
-                && u64::try_from(auditor.dedup.len()).is_ok_and(|known| known >= *limit)
-        }
+        Rejection::DedupLimit { limit } => send.idempotency.is_some() && auditor.keys_may_be_full(*limit),
         _ => false,
     }
 }

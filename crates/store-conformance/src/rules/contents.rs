@@ -39,7 +39,8 @@ pub(super) fn contents_come_back_byte_for_byte(place: &mut dyn Place) {
     owner.commit(|changes| {
         for (sequence, content) in (1..).zip(&contents) {
             let sequence = Sequence(sequence);
-            changes.messages.push(MessageRow { sequence, content: Arc::clone(content) });
+            let content = Arc::clone(content);
+            changes.messages.push(MessageRow { sequence, content, chunks: 0 });
             changes.deliveries.push(DeliveryChange::Insert(delivery(sequence.0)));
         }
     });

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use millpond_core::id::{LeaseGeneration, QueueNumber, Sequence};
-use millpond_core::row::{DeliveryRow, DeliveryState, DueKey, ReadyKey};
-use millpond_core::{ChangeSet, DeliveryChange, RowKey, Scan};
+use millpond_core::row::{DeliveryRow, DeliveryState, DueKey, ReadyKey, UploadRow};
+use millpond_core::{ChangeSet, ChunkRange, DeliveryChange, RowKey, Scan};
 use millpond_store::MemoryDisk;
 
 use crate::Place;
-use crate::rows::{Owner, at, counters, dedup, delivery, insert, queue};
+use crate::rows::{Owner, at, chunk, counters, dedup, delivery, insert, queue};
 
 const STATES: [DeliveryState; 6] = [
     DeliveryState::Delayed,
@@ -45,6 +45,7 @@ impl SplitMix {
             due_at: at(self.small()),
             expires_at: at(self.small()),
             lease_generation: LeaseGeneration(self.below(1 << 53)),
+            chunks: u32::try_from(self.below(3)).unwrap_or(0),
             ..delivery(sequence)
         }
     }
@@ -61,7 +62,8 @@ impl SplitMix {
             order_at: at(self.small()),
             sequence,
         };
-        match self.below(4) {
+        match self.below(5) {
+            4 => Scan::Uploads { after: behind.then_some(Sequence(self.below(6))), limit: limit / 8 },
             0 => Scan::Ready { queue, after: behind.then_some(ready), limit },
             1 => {
                 let state = STATES[usize::try_from(self.below(6)).unwrap_or(0)];
@@ -79,9 +81,33 @@ impl SplitMix {
 struct Model {
     live: BTreeMap<u64, ()>,
     next: u64,
+    /// Chunks of a few sequences, from 0 on.
+    chunks: BTreeMap<u64, u32>,
 }
 
 impl Model {
+    fn chunk_changes(&mut self, random: &mut SplitMix, changes: &mut ChangeSet) {
+        for sequence in 1..=4 {
+            let count = self.chunks.entry(sequence).or_default();
+            let step = u32::try_from(1 + random.below(3)).unwrap_or(1);
+            match random.below(4) {
+                0 => {
+                    changes.chunks.extend((*count..*count + step).map(|number| chunk(sequence, number)));
+                    *count += step;
+                }
+                1 if *count > 0 => {
+                    let from = count.saturating_sub(step);
+                    let sequence = Sequence(sequence);
+                    changes.chunks_removed.push(ChunkRange { sequence, from, until: *count });
+                    *count = from;
+                }
+                2 if random.below(2) == 0 => changes.uploads_removed.push(Sequence(sequence)),
+                2 => changes.uploads_put.push(UploadRow { sequence: Sequence(sequence), chunks: *count }),
+                _ => {}
+            }
+        }
+    }
+
     fn changes(&mut self, random: &mut SplitMix, changes: &mut ChangeSet) {
         let touched: Vec<u64> = self.live.keys().copied().filter(|_| random.below(4) == 0).collect();
         for sequence in touched {
@@ -106,6 +132,7 @@ impl Model {
                 _ => {}
             }
         }
+        self.chunk_changes(random, changes);
         if random.below(3) == 0 {
             changes.queues_put.push(queue(1));
             changes.counters.push(counters(1, random.below(1_000)));
@@ -146,6 +173,9 @@ pub(super) fn random_commits_read_as_from_memory(place: &mut dyn Place) {
         keys.extend((0..12).map(|key| RowKey::Dedup(dedup(1, &format!("key-{key}"), 0).key)));
         let read = |owner: &mut Owner| owner.reader.read(&keys).expect("reads work");
         assert_eq!(read(&mut owner), read(&mut reference), "round {round}");
+        let (sequence, number) = (1 + random.below(5), u32::try_from(random.below(8)).unwrap_or(0));
+        let expected = reference.chunk(sequence, number);
+        assert_eq!(owner.chunk(sequence, number), expected, "round {round}: chunk {number} of {sequence}");
         if round % 50 == 49 {
             drop((owner, reference));
             owner = Owner::open(factory.as_ref());

@@ -1,7 +1,9 @@
 //! Every row of an environment, by full scans that use no index of the store's own reads. For checks only.
 
+use std::sync::Arc;
+
 use millpond_core::id::{CommitSequence, Incarnation, LeaseGeneration, QueueNumber, Sequence};
-use millpond_core::row::{EnvironmentRow, MessageRow};
+use millpond_core::row::{ChunkRow, Data, EnvironmentRow, MessageRow};
 use millpond_core::time::Timestamp;
 use millpond_store::{MemoryDump, StoreError, StoreErrorKind};
 use rusqlite::{Connection, Error, Row};
@@ -9,7 +11,7 @@ use rusqlite::{Connection, Error, Row};
 use crate::connection::Database;
 use crate::error::before_commit;
 use crate::factory::SqliteFactory;
-use crate::row::{self, DEDUP_COLUMNS, DELIVERY_COLUMNS, QUEUE_COLUMNS};
+use crate::row::{self, CONTENT_COLUMNS, DEDUP_COLUMNS, DELIVERY_COLUMNS, QUEUE_COLUMNS};
 
 /// Page cache of a dump's connection.
 const CACHE_KIB: u32 = 1_024;
@@ -65,16 +67,29 @@ fn all_rows(connection: &Connection) -> Result<MemoryDump, Error> {
         Ok((queue, row.get::<_, Option<i64>>(13)?.map(|_| counters)))
     })?;
     let (queues, counters): (Vec<_>, Vec<_>) = with_counters.into_iter().unzip();
-    let sql = "select attributes, data_kind, data, sequence from message not indexed order by sequence";
-    let messages = list(connection, sql, |row| {
-        Ok(MessageRow { sequence: Sequence(unsigned(row, 3)?), content: row::content(row)? })
+    let sql = "select sequence, number, data from chunk not indexed order by sequence, number";
+    let chunks = list(connection, sql, |row| {
+        let data: Vec<u8> = row.get(2)?;
+        Ok(ChunkRow { sequence: Sequence(unsigned(row, 0)?), number: row.get(1)?, data: data.into() })
+    })?;
+    let sql = "select sequence, chunks from upload not indexed order by sequence";
+    let uploads = list(connection, sql, row::upload)?;
+    let sql = format!("select {CONTENT_COLUMNS}, sequence from message not indexed order by sequence");
+    let messages = list(connection, &sql, |row| {
+        let sequence = Sequence(unsigned(row, 5)?);
+        let (mut content, count) = row::content(row)?;
+        let first = chunks.iter().find(|chunk: &&ChunkRow| chunk.sequence == sequence && chunk.number == 0);
+        if let Some(first) = first.filter(|_| count == 1) {
+            content.data = Data::from(&*first.data);
+        }
+        Ok(MessageRow { sequence, content: Arc::new(content), chunks: count })
     })?;
     let sql = format!("select {DELIVERY_COLUMNS} from delivery not indexed order by sequence");
     let deliveries = list(connection, &sql, row::delivery)?;
     let sql = format!("select {DEDUP_COLUMNS} from dedup not indexed order by queue, key");
     let dedup = list(connection, &sql, row::dedup)?;
     let counters = counters.into_iter().flatten().collect();
-    Ok(MemoryDump { commit, environment, queues, counters, messages, deliveries, dedup })
+    Ok(MemoryDump { commit, environment, queues, counters, messages, deliveries, dedup, chunks, uploads })
 }
 
 fn environment_row(row: &Row<'_>) -> Result<(CommitSequence, EnvironmentRow), Error> {

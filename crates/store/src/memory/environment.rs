@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use millpond_core::id::{CommitSequence, LeaseGeneration, QueueNumber, Sequence};
 use millpond_core::row::{
-    CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, DueKey, EnvironmentRow, MessageContent,
-    MessageRow, QueueRow, ReadyKey,
+    ChunkRow, CountersRow, Data, DedupKey, DedupRow, DeliveryRow, DeliveryState, DueKey, EnvironmentRow,
+    MessageContent, MessageRow, QueueRow, ReadyKey, UploadRow,
 };
 use millpond_core::time::Timestamp;
-use millpond_core::{ChangeSet, DeliveryChange, Page, RowKey, Rows, Scan};
+use millpond_core::{ChangeSet, ChunkRange, DeliveryChange, Page, RowKey, Rows, Scan};
 
 use super::MemoryDump;
 use crate::{Lineage, Opened, StoreError, StoreErrorKind};
@@ -27,7 +27,9 @@ pub(super) struct Environment {
     row: EnvironmentRow,
     queues: BTreeMap<QueueNumber, QueueRow>,
     counters: BTreeMap<QueueNumber, CountersRow>,
-    messages: BTreeMap<Sequence, Arc<MessageContent>>,
+    messages: BTreeMap<Sequence, Message>,
+    chunks: BTreeMap<(Sequence, u32), Arc<[u8]>>,
+    uploads: BTreeMap<Sequence, u32>,
     deliveries: BTreeMap<Sequence, DeliveryRow>,
     dedup: BTreeMap<DedupKey, DedupRow>,
     ready: BTreeSet<(QueueNumber, ReadyKey)>,
@@ -35,6 +37,13 @@ pub(super) struct Environment {
     expiry: BTreeSet<DueKey>,
     dedup_expiry: BTreeSet<(Timestamp, DedupKey)>,
     content_bytes: u64,
+}
+
+/// A message's row. Data that is not in it is named by its length.
+#[derive(Clone, Debug)]
+struct Message {
+    content: Arc<MessageContent>,
+    chunks: u32,
 }
 
 /// Stands for the overhead of a row in `used_bytes`.
@@ -60,10 +69,16 @@ impl Environment {
     }
 
     pub(super) fn dump(&self) -> MemoryDump {
-        let message = |(sequence, content): (&Sequence, &Arc<MessageContent>)| MessageRow {
-            sequence: *sequence,
-            content: Arc::clone(content),
+        let message = |(sequence, message): (&Sequence, &Message)| {
+            let content = self.content(*sequence).unwrap_or_else(|| Arc::clone(&message.content));
+            MessageRow { sequence: *sequence, content, chunks: message.chunks }
         };
+        let chunk = |(&(sequence, number), data): (&(Sequence, u32), &Arc<[u8]>)| ChunkRow {
+            sequence,
+            number,
+            data: Arc::clone(data),
+        };
+        let upload = |(&sequence, &chunks): (&Sequence, &u32)| UploadRow { sequence, chunks };
         MemoryDump {
             commit: self.commit,
             environment: self.row.clone(),
@@ -72,11 +87,14 @@ impl Environment {
             messages: self.messages.iter().map(message).collect(),
             deliveries: self.deliveries.values().cloned().collect(),
             dedup: self.dedup.values().cloned().collect(),
+            chunks: self.chunks.iter().map(chunk).collect(),
+            uploads: self.uploads.iter().map(upload).collect(),
         }
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
         let rows = self.queues.len() + self.counters.len() + self.deliveries.len() + self.dedup.len();
+        let rows = rows + self.chunks.len() + self.uploads.len();
         self.content_bytes + ROW_BYTES * u64::try_from(rows).unwrap_or(u64::MAX / ROW_BYTES)
     }
 
@@ -89,8 +107,9 @@ impl Environment {
         Err(StoreError::new(StoreErrorKind::Fenced, found))
     }
 
-    /// Checks that every delivery change meets the row that it expects, so that a commit that fails changes nothing.
+    /// Checks that every change meets the row that it expects, so that a commit that fails changes nothing.
     pub(super) fn check(&self, changes: &ChangeSet) -> Result<(), StoreError> {
+        self.check_chunks(changes)?;
         for change in &changes.deliveries {
             let (sequence, expected) = match change {
                 DeliveryChange::Insert(row) => (row.sequence, false),
@@ -111,6 +130,22 @@ impl Environment {
         }
     }
 
+    fn check_chunks(&self, changes: &ChangeSet) -> Result<(), StoreError> {
+        let written = changes.chunks.iter().map(|chunk| (chunk.sequence, chunk.number));
+        let with_messages = changes.messages.iter().filter(|message| is_whole_in_chunk(message));
+        let mut new = written.chain(with_messages.map(|message| (message.sequence, 0)));
+        if let Some((sequence, number)) = new.find(|key| self.chunks.contains_key(key)) {
+            let context = format!("chunk {number} of {sequence} is there already");
+            return Err(StoreError::new(StoreErrorKind::Corrupt, context));
+        }
+        let mut removed = changes.chunks_removed.iter().flat_map(range_keys);
+        if let Some((sequence, number)) = removed.find(|key| !self.chunks.contains_key(key)) {
+            let context = format!("chunk {number} of {sequence} is not there");
+            return Err(StoreError::new(StoreErrorKind::Corrupt, context));
+        }
+        Ok(())
+    }
+
     /// Writes changes that were checked and whose number was claimed.
     pub(super) fn write(&mut self, changes: &ChangeSet) {
         self.commit = changes.commit;
@@ -126,8 +161,7 @@ impl Environment {
             self.counters.remove(number);
         }
         for message in &changes.messages {
-            self.content_bytes += byte_count(&message.content);
-            self.messages.insert(message.sequence, Arc::clone(&message.content));
+            self.put_message(message);
         }
         for change in &changes.deliveries {
             match change {
@@ -143,6 +177,39 @@ impl Environment {
         for key in &changes.dedup_removed {
             self.remove_dedup(key);
         }
+        for chunk in &changes.chunks {
+            self.put_chunk((chunk.sequence, chunk.number), Arc::clone(&chunk.data));
+        }
+        for key in changes.chunks_removed.iter().flat_map(range_keys) {
+            if let Some(data) = self.chunks.remove(&key) {
+                self.content_bytes -= length(&data);
+            }
+        }
+        for upload in &changes.uploads_put {
+            self.uploads.insert(upload.sequence, upload.chunks);
+        }
+        for sequence in &changes.uploads_removed {
+            self.uploads.remove(sequence);
+        }
+    }
+
+    fn put_message(&mut self, message: &MessageRow) {
+        let mut content = Arc::clone(&message.content);
+        if is_whole_in_chunk(message) {
+            let data = content.data.held();
+            self.put_chunk((message.sequence, 0), data.into());
+            let attributes = content.attributes.clone();
+            let bytes = content.data.size_bytes();
+            let data_kind = content.data_kind;
+            content = Arc::new(MessageContent { attributes, data_kind, data: Data::Chunked { bytes } });
+        }
+        self.content_bytes += byte_count(&content);
+        self.messages.insert(message.sequence, Message { content, chunks: message.chunks });
+    }
+
+    fn put_chunk(&mut self, key: (Sequence, u32), data: Arc<[u8]>) {
+        self.content_bytes += length(&data);
+        self.chunks.insert(key, data);
     }
 
     fn put_delivery(&mut self, row: &DeliveryRow) {
@@ -158,8 +225,8 @@ impl Environment {
     }
 
     fn remove_delivery(&mut self, sequence: Sequence) {
-        if let Some(content) = self.messages.remove(&sequence) {
-            self.content_bytes -= byte_count(&content);
+        if let Some(message) = self.messages.remove(&sequence) {
+            self.content_bytes -= byte_count(&message.content);
         }
         if let Some(old) = self.deliveries.remove(&sequence) {
             self.remove_from_orders(&old);
@@ -195,7 +262,17 @@ impl Environment {
     }
 
     pub(super) fn content(&self, message: Sequence) -> Option<Arc<MessageContent>> {
-        self.messages.get(&message).cloned()
+        let Message { content, chunks } = self.messages.get(&message)?;
+        if *chunks != 1 {
+            return Some(Arc::clone(content));
+        }
+        let data = self.chunk(message, 0)?.into();
+        let attributes = content.attributes.clone();
+        Some(Arc::new(MessageContent { attributes, data_kind: content.data_kind, data }))
+    }
+
+    pub(super) fn chunk(&self, message: Sequence, number: u32) -> Option<Vec<u8>> {
+        self.chunks.get(&(message, number)).map(|data| data.to_vec())
     }
 
     pub(super) fn scan(&self, scan: &Scan) -> Page {
@@ -220,7 +297,16 @@ impl Environment {
                 let mut keys = self.dedup_expiry.iter().take_while(|(expires_at, _)| expires_at <= until);
                 let dedup: Vec<DedupRow> =
                     keys.by_ref().take(*limit).filter_map(|(_, key)| self.dedup.get(key).cloned()).collect();
-                Page { snapshot: self.commit, deliveries: Vec::new(), dedup, end: keys.next().is_none() }
+                let end = keys.next().is_none();
+                Page { snapshot: self.commit, dedup, end, ..Page::default() }
+            }
+            Scan::Uploads { after, limit } => {
+                let from = after.map_or(Unbounded, Excluded);
+                let mut rows = self.uploads.range((from, Unbounded));
+                let upload = |(&sequence, &chunks): (&Sequence, &u32)| UploadRow { sequence, chunks };
+                let uploads = rows.by_ref().take(*limit).map(upload).collect();
+                let end = rows.next().is_none();
+                Page { snapshot: self.commit, uploads, end, ..Page::default() }
             }
         }
     }
@@ -228,12 +314,26 @@ impl Environment {
     fn delivery_page(&self, mut sequences: impl Iterator<Item = Sequence>, limit: usize) -> Page {
         let rows = sequences.by_ref().take(limit);
         let deliveries = rows.filter_map(|sequence| self.deliveries.get(&sequence).cloned()).collect();
-        Page { snapshot: self.commit, deliveries, dedup: Vec::new(), end: sequences.next().is_none() }
+        Page { snapshot: self.commit, deliveries, end: sequences.next().is_none(), ..Page::default() }
     }
 }
 
 fn byte_count(content: &MessageContent) -> u64 {
-    u64::try_from(content.size_bytes()).unwrap_or(u64::MAX)
+    u64::try_from(content.held_bytes()).unwrap_or(u64::MAX)
+}
+
+fn length(data: &[u8]) -> u64 {
+    u64::try_from(data.len()).unwrap_or(u64::MAX)
+}
+
+/// The data comes along with the message and goes into a chunk.
+fn is_whole_in_chunk(message: &MessageRow) -> bool {
+    message.chunks == 1 && matches!(message.content.data, Data::Whole(_))
+}
+
+fn range_keys(range: &ChunkRange) -> impl Iterator<Item = (Sequence, u32)> + use<> {
+    let sequence = range.sequence;
+    (range.from..range.until).map(move |number| (sequence, number))
 }
 
 const LOWEST_DUE: DueKey = DueKey { due_at: Timestamp::from_millis(i64::MIN), sequence: Sequence(0) };

@@ -96,6 +96,10 @@ impl StoreReader for MemoryReader {
         self.with(|environment| messages.iter().map(|&message| environment.content(message)).collect())
     }
 
+    fn chunk(&mut self, message: Sequence, number: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        self.with(|environment| environment.chunk(message, number))
+    }
+
     fn scan(&mut self, scan: &Scan) -> Result<Page, StoreError> {
         self.with(|environment| environment.scan(scan))
     }

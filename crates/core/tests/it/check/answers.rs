@@ -10,7 +10,21 @@ use super::world::World;
 impl World {
     pub(super) fn show(&mut self, words: &Words<'_>, outcome: &Outcome) -> String {
         match outcome {
-            Outcome::Done => String::new(),
+            Outcome::Data(view) => {
+                let reader = words.get("as").unwrap_or("it").to_owned();
+                let pinned = view.pin.map(|pin| self.pins.insert(reader, pin));
+                (if pinned.is_some() { "data in chunks" } else { "data whole" }).to_owned()
+            }
+            Outcome::Done => {
+                if words.verb == "append" {
+                    let length = self.appended(words) as u64;
+                    let (_, chunks, bytes) = self.uploads.get_mut(words.bare[0]).expect("an upload");
+                    *chunks += 1;
+                    *bytes += length;
+                }
+                String::new()
+            }
+            Outcome::UploadBegun(_) => self.show_begun(words.bare.first().copied().unwrap_or("it"), outcome),
             Outcome::Waiting => "waits".to_owned(),
             Outcome::Leased(_) => {
                 let queue = words.get("queue").unwrap_or("jobs").to_owned();
@@ -66,6 +80,18 @@ impl World {
             self.names.insert(*id, (*name).to_owned());
         }
         "sent".to_owned()
+    }
+
+    pub(super) fn show_begun(&mut self, name: &str, outcome: &Outcome) -> String {
+        match outcome {
+            Outcome::UploadBegun(None) => "remembered".to_owned(),
+            Outcome::UploadBegun(Some(upload)) => {
+                self.uploads.insert(name.to_owned(), (*upload, 0, 0));
+                "begun".to_owned()
+            }
+            Outcome::Rejected(rejection) => refusal(rejection),
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(super) fn show_leased(&mut self, queue: &str, outcome: &Outcome) -> String {

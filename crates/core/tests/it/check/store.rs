@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use millpond_core::id::{CommitSequence, QueueNumber, Sequence};
 use millpond_core::row::{
-    CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, QueueRow,
+    CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, QueueRow, UploadRow,
 };
 use millpond_core::{ChangeSet, DeliveryChange, OpenState, Page, RowKey, Rows, Scan};
 
@@ -16,6 +16,9 @@ pub(crate) struct Store {
     counters: BTreeMap<QueueNumber, CountersRow>,
     pub(crate) deliveries: BTreeMap<Sequence, DeliveryRow>,
     dedup: BTreeMap<DedupKey, DedupRow>,
+    /// Lengths.
+    pub(crate) chunks: BTreeMap<(Sequence, u32), usize>,
+    pub(crate) uploads: BTreeMap<Sequence, u32>,
 }
 
 impl Store {
@@ -45,6 +48,39 @@ impl Store {
         for key in changes.dedup_removed {
             self.dedup.remove(&key);
         }
+        let whole = changes.messages.iter().filter(|message| message.chunks == 1);
+        let whole = whole.map(|message| ((message.sequence, 0), message.content.data.held().len()));
+        let parts = changes.chunks.iter().map(|chunk| ((chunk.sequence, chunk.number), chunk.data.len()));
+        for (key, length) in whole.chain(parts) {
+            assert!(self.chunks.insert(key, length).is_none(), "it was there");
+        }
+        for range in changes.chunks_removed {
+            for number in range.from..range.until {
+                assert!(self.chunks.remove(&(range.sequence, number)).is_some(), "it was not there");
+            }
+        }
+        self.uploads.extend(changes.uploads_put.into_iter().map(|row| (row.sequence, row.chunks)));
+        for sequence in changes.uploads_removed {
+            self.uploads.remove(&sequence);
+        }
+        self.check_chunks();
+    }
+
+    /// Every chunk is a message's or an upload's, and none of theirs is missing.
+    fn check_chunks(&self) {
+        let owned = self.deliveries.values().map(|row| (row.sequence, row.chunks));
+        let loose = self.uploads.iter().map(|(&sequence, &chunks)| (sequence, chunks));
+        let mut expected: Vec<_> = owned
+            .chain(loose)
+            .flat_map(|(sequence, chunks)| (0..chunks).map(move |n| (sequence, n)))
+            .collect();
+        expected.sort_unstable();
+        let found: Vec<_> = self.chunks.keys().copied().collect();
+        assert_eq!(found, expected, "chunks that are stored, and those that should be");
+    }
+
+    pub(crate) fn upload_rows(&self) -> Vec<UploadRow> {
+        self.uploads.iter().map(|(&sequence, &chunks)| UploadRow { sequence, chunks }).collect()
     }
 
     pub(crate) fn open_state(&self, restored: bool, now: millpond_core::time::Timestamp) -> OpenState {
@@ -90,7 +126,14 @@ impl Store {
                 dedup.sort_by_key(|row| row.expires_at);
                 let end = dedup.len() <= limit;
                 dedup.truncate(limit);
-                Page { snapshot: self.commit, deliveries: Vec::new(), dedup, end }
+                Page { snapshot: self.commit, dedup, end, ..Page::default() }
+            }
+            Scan::Uploads { after, limit } => {
+                let mut uploads = self.upload_rows();
+                uploads.retain(|row| after.is_none_or(|after| row.sequence > after));
+                let end = uploads.len() <= limit;
+                uploads.truncate(limit);
+                Page { snapshot: self.commit, uploads, end, ..Page::default() }
             }
         }
     }
@@ -108,6 +151,6 @@ impl Store {
         rows.sort_by_key(|row| key(row));
         let end = rows.len() <= limit;
         rows.truncate(limit);
-        Page { snapshot: self.commit, deliveries: rows, dedup: Vec::new(), end }
+        Page { snapshot: self.commit, deliveries: rows, end, ..Page::default() }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_core::command::{
-    CreateQueue, DeleteQueue, Idempotency, Lease, LeaseRef, NewMessage, Require, Send, Settle, SettleAction,
-    Settlement, WaiterId,
+    AppendUpload, BeginUpload, CreateQueue, DeleteQueue, FinishUpload, Idempotency, Lease, LeaseRef,
+    NewMessage, OpenData, PinId, Require, Send, Settle, SettleAction, Settlement, WaiterId,
 };
-use millpond_core::id::{LeaseGeneration, MessageId};
-use millpond_core::row::{DataKind, MessageContent};
+use millpond_core::id::{LeaseGeneration, MessageId, Sequence, UploadId};
+use millpond_core::row::{Data, DataKind, MessageContent};
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Core, CoreSettings, Effect, Outcome, Stamp};
 
@@ -21,11 +21,16 @@ pub(crate) struct World {
     settings: CoreSettings,
     store: Store,
     now: Timestamp,
+    openings: u64,
     pub(super) messages: BTreeMap<String, MessageId>,
     pub(super) names: BTreeMap<MessageId, String>,
     /// Leases of a message, in order, with the queue that granted them.
     pub(super) leases: BTreeMap<String, Vec<(LeaseRef, String)>>,
+    /// Name and queue of a lease call, or name and upload of one that waits to begin.
     waiters: Vec<(String, String)>,
+    /// Uploads by name, with the chunks and bytes that were appended.
+    pub(super) uploads: BTreeMap<String, (UploadId, u32, u64)>,
+    pub(super) pins: BTreeMap<String, PinId>,
 }
 
 impl World {
@@ -38,6 +43,11 @@ impl World {
             settings.dedup_keys = words.number("keys").unwrap_or(settings.dedup_keys);
             settings.queues = words.number("queues").unwrap_or(settings.queues);
             settings.waiters = words.number("waiters").unwrap_or(settings.waiters);
+            settings.inline_bytes = words.number("inline").unwrap_or(settings.inline_bytes);
+            settings.chunk_bytes = words.number("chunk").unwrap_or(settings.chunk_bytes);
+            settings.uploads = words.number("uploads").unwrap_or(settings.uploads);
+            settings.upload_bytes = words.number("upload_bytes").unwrap_or(settings.upload_bytes);
+            settings.chunks_per_batch = words.number("remove").unwrap_or(settings.chunks_per_batch);
         }
         let now = Timestamp::from_millis(START_MILLIS);
         let store = Store::default();
@@ -46,10 +56,13 @@ impl World {
             settings,
             store,
             now,
+            openings: 1,
             messages: BTreeMap::new(),
             names: BTreeMap::new(),
             leases: BTreeMap::new(),
             waiters: Vec::new(),
+            uploads: BTreeMap::new(),
+            pins: BTreeMap::new(),
         }
     }
 
@@ -68,9 +81,18 @@ impl World {
                 self.now = self.now.plus(Duration::from_secs(1));
                 let state = self.store.open_state(words.verb == "restore", self.now);
                 self.core = Core::open(self.settings, state);
+                self.openings += 1;
                 let answers = self.come_to_rest();
                 self.check();
                 return answers;
+            }
+            "stored" => return vec![self.stored()],
+            // One batch, and nothing after it.
+            "batch" => {
+                self.apply(&Command::Tick);
+                self.commit();
+                self.check();
+                return Vec::new();
             }
             _ => {}
         }
@@ -84,7 +106,7 @@ impl World {
     }
 
     fn stamp(&self) -> Stamp {
-        Stamp { now: self.now, entropy: 7 }
+        Stamp { now: self.now, entropy: 6 + self.openings }
     }
 
     fn apply(&mut self, command: &Command) -> Outcome {
@@ -106,11 +128,7 @@ impl World {
             }
             let scans = self.core.take_scans();
             let idle = scans.is_empty();
-            if let Some(changes) = self.core.seal() {
-                let commit = changes.commit;
-                self.store.write(changes);
-                self.core.durable(commit);
-            }
+            self.commit();
             for wanted in scans {
                 let page = self.store.scan(&wanted.scan);
                 self.core.absorb(wanted.ticket, page, &self.stamp());
@@ -125,15 +143,44 @@ impl World {
         panic!("it never comes to rest");
     }
 
+    fn commit(&mut self) {
+        if let Some(changes) = self.core.seal() {
+            let commit = changes.commit;
+            self.store.write(changes);
+            self.core.durable(commit);
+        }
+    }
+
     fn check(&self) {
         self.core.check(&self.store.deliveries).expect("the invariants hold");
+        self.core.check_uploads(&self.store.upload_rows()).expect("somebody will remove all that is loose");
+    }
+
+    /// Chunks by their owner, those that belong to nobody in brackets.
+    fn stored(&self) -> String {
+        let name = |sequence: &Sequence| {
+            let message = self.names.iter().find(|(id, _)| id.sequence == *sequence).map(|(_, name)| name);
+            // A sequence of which nothing was stored is drawn again.
+            let upload = self.uploads.iter().rfind(|(_, (id, ..))| id.sequence == *sequence);
+            message.or(upload.map(|(name, _)| name)).cloned().unwrap_or_else(|| "unknown".to_owned())
+        };
+        let owned = self.store.deliveries.values().filter(|row| row.chunks > 0);
+        let owned = owned.map(|row| format!("{}:{}", name(&row.sequence), row.chunks));
+        let loose =
+            self.store.uploads.iter().map(|(sequence, count)| format!("({}:{count})", name(sequence)));
+        let all: Vec<String> = owned.chain(loose).collect();
+        if all.is_empty() { "nothing".to_owned() } else { all.join(" ") }
     }
 
     fn answered(&mut self, effect: Effect) -> String {
         let Effect::Answered { waiter, outcome } = effect;
         let index = usize::try_from(waiter.0).expect("a small number") - 1;
-        let (name, queue) = self.waiters[index].clone();
-        format!("{name}: {}", self.show_leased(&queue, &outcome))
+        let (name, of) = self.waiters[index].clone();
+        let text = match of.strip_prefix("upload ") {
+            Some(upload) => self.show_begun(upload, &outcome),
+            None => self.show_leased(&of, &outcome),
+        };
+        format!("{name}: {text}")
     }
 
     fn lease_of(&self, text: &str) -> (LeaseRef, String) {
@@ -174,6 +221,12 @@ impl World {
             "space" => Command::SetSpace { low: words.has("low") },
             "send" => Command::Send(self.send(words, &words.bare, &queue())),
             "lease" => Command::Lease(self.lease(words, queue())),
+            "begin" => Command::BeginUpload(self.begin(words, queue())),
+            "append" => Command::AppendUpload(self.append(words)),
+            "finish" => Command::FinishUpload(self.finish(words, &queue())),
+            "give_up" => Command::CancelUpload(self.uploads[words.bare[0]].0),
+            "open" => Command::OpenData(self.open(words, queue())),
+            "close" => Command::CloseData(self.pins[words.bare[0]]),
             "cancel" => Command::CancelWait(self.waiter(words.bare[0])),
             "undo" => Command::Undo(words.bare.iter().map(|text| self.lease_of(text).0).collect()),
             "settle" | "ack" | "nack" | "extend" => Command::Settle(self.settle(words)),
@@ -186,14 +239,61 @@ impl World {
         WaiterId(index as u64 + 1)
     }
 
+    fn begin(&mut self, words: &Words<'_>, queue: Box<str>) -> BeginUpload {
+        let upload = words.bare[0];
+        self.waiters.push((words.get("as").unwrap_or("it").to_owned(), format!("upload {upload}")));
+        let bytes = words.number("told").unwrap_or(0);
+        let send = self.send_of(words, &[upload], &queue, |_| Data::Chunked { bytes });
+        BeginUpload {
+            queue,
+            message: send.messages.into_iter().next().expect("one"),
+            key: words.get("key").map(Into::into),
+            wait: words.time("wait").unwrap_or_default(),
+            waiter: WaiterId(self.waiters.len() as u64),
+        }
+    }
+
+    fn append(&self, words: &Words<'_>) -> AppendUpload {
+        let (upload, chunks, _) = self.uploads[words.bare[0]];
+        let number = words.number("number").unwrap_or(chunks);
+        AppendUpload { upload, number, data: vec![7; self.appended(words)].into() }
+    }
+
+    pub(super) fn appended(&self, words: &Words<'_>) -> usize {
+        words.number("bytes").unwrap_or(self.settings.chunk_bytes)
+    }
+
+    fn finish(&self, words: &Words<'_>, queue: &str) -> FinishUpload {
+        let upload = self.uploads.get(words.bare[0]);
+        let told = words.number("bytes");
+        let bytes = told.unwrap_or_else(|| upload.map_or(100, |(_, _, bytes)| *bytes));
+        let send = self.send_of(words, &words.bare, queue, |_| Data::Chunked { bytes });
+        FinishUpload { upload: upload.map(|(upload, ..)| *upload), send }
+    }
+
+    fn open(&self, words: &Words<'_>, queue: Box<str>) -> OpenData {
+        let lease = words.get("lease").map(|text| self.lease_of(text).0.generation);
+        let unknown = MessageId { sent_at: self.now, sequence: Sequence(1_000_000), nonce: 1 };
+        let message = self.messages.get(words.bare[0]).copied().unwrap_or(unknown);
+        OpenData { queue, message, generation: lease }
+    }
+
     fn send(&self, words: &Words<'_>, names: &[&str], queue: &str) -> Send {
+        let length = words.number("bytes");
+        self.send_of(words, names, queue, |name| match length {
+            Some(length) => Data::from(vec![b'x'; length]),
+            None => Data::from(name.as_bytes()),
+        })
+    }
+
+    fn send_of(&self, words: &Words<'_>, names: &[&str], queue: &str, data: impl Fn(&str) -> Data) -> Send {
         let message = |name: &&str| NewMessage {
             content: Arc::new(MessageContent {
                 attributes: "{}".into(),
                 data_kind: DataKind::Text,
-                data: name.as_bytes().into(),
+                data: data(name),
             }),
-            delay: words.time("delay").filter(|_| words.verb == "send"),
+            delay: words.time("delay").filter(|_| matches!(words.verb, "begin" | "finish" | "send")),
             priority: words.number("priority").unwrap_or(0),
             time_to_live: words.time("ttl"),
         };
