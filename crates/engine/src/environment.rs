@@ -74,7 +74,7 @@ pub type ReadId = u64;
 #[derive(Debug)]
 pub enum Action {
     /// Make this durable; commits go to the store in the order in which they come. Result: [`Environment::committed`].
-    Commit(ChangeSet),
+    Commit(Box<ChangeSet>),
     /// Read rows by key. Result: [`Environment::rows_read`].
     Rows(ReadId, Vec<RowKey>),
     /// Read contents. Result: [`Environment::contents_read`].
@@ -409,12 +409,12 @@ impl Environment {
         match changes {
             Some(changes) if planted!(AnswerBeforeCommit) => {
                 self.commits.push_back(InFlight { commit: changes.commit, commands, answers: Vec::new() });
-                actions.push(Action::Commit(changes));
+                actions.push(Action::Commit(Box::new(changes)));
                 self.release(answers, actions);
             }
             Some(changes) => {
                 self.commits.push_back(InFlight { commit: changes.commit, commands, answers });
-                actions.push(Action::Commit(changes));
+                actions.push(Action::Commit(Box::new(changes)));
             }
             // Nothing changed: wait for what was applied before.
             None => match self.commits.back_mut() {

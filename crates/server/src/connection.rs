@@ -136,3 +136,30 @@ where
         tracing::debug!(%error, "connection ended early");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_given_up_and_one_that_is_slow_is_not() {
+        let (mut client, stream) = duplex(4);
+        let mut tracked = Tracked { stream, deliveries: Deliveries::default(), stalled: None };
+        tracked.write_all(&[0; 4]).await.expect("there is room");
+        for _ in 0..3 {
+            let begun = tokio::time::Instant::now();
+            let slow = async {
+                tokio::time::sleep(WRITE_STALL_MAX - Duration::from_secs(1)).await;
+                client.read_exact(&mut [0; 4]).await
+            };
+            let (written, read) = tokio::join!(tracked.write_all(&[0; 4]), slow);
+            assert!(written.is_ok() && read.is_ok());
+            assert_eq!(begun.elapsed(), WRITE_STALL_MAX - Duration::from_secs(1));
+        }
+        let begun = tokio::time::Instant::now();
+        let error = tracked.write_all(&[0; 4]).await.expect_err("nobody reads");
+        assert_eq!((error.kind(), begun.elapsed()), (io::ErrorKind::TimedOut, WRITE_STALL_MAX));
+    }
+}

@@ -85,3 +85,65 @@ impl Pieces {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use axum::http::Request;
+    use futures_util::stream::{self, StreamExt as _};
+
+    use super::*;
+
+    fn pieces(body: Body, limit: usize) -> Pieces {
+        let (parts, ()) = Request::new(()).into_parts();
+        Pieces::new(body, limit, SendDigest::of(&parts))
+    }
+
+    fn frames(lengths: &[usize]) -> Vec<Result<Bytes, Infallible>> {
+        lengths.iter().map(|&length| Ok(Bytes::from(vec![1; length]))).collect()
+    }
+
+    async fn lengths(mut pieces: Pieces) -> Result<Vec<usize>, ErrorCode> {
+        let mut lengths = Vec::new();
+        while let Some(piece) = pieces.next().await.map_err(|error| error.code())? {
+            lengths.push(piece.len());
+        }
+        Ok(lengths)
+    }
+
+    #[tokio::test]
+    async fn pieces_are_whole_chunks_and_a_rest() {
+        let whole = CHUNK_BYTES;
+        for (sent, expected) in [
+            (vec![], vec![]),
+            (vec![5, 6], vec![11]),
+            (vec![whole], vec![whole]),
+            (vec![whole - 1, 2], vec![whole, 1]),
+            (vec![3 * whole + 9], vec![whole, whole, whole, 9]),
+            (vec![1, 0, whole, 0], vec![whole, 1]),
+        ] {
+            let body = Body::from_stream(stream::iter(frames(&sent)));
+            assert_eq!(lengths(pieces(body, usize::MAX)).await, Ok(expected), "{sent:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_beyond_the_limit_is_refused_where_it_goes_beyond() {
+        for (limit, expected) in [(10, Ok(vec![10])), (9, Err(ErrorCode::PayloadTooLarge))] {
+            let body = Body::from_stream(stream::iter(frames(&[5, 5])));
+            assert_eq!(lengths(pieces(body, limit)).await, expected);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_piece_that_does_not_come_is_given_up() {
+        let begun = tokio::time::Instant::now();
+        let stalled = stream::iter(frames(&[CHUNK_BYTES, 1])).chain(stream::pending());
+        let mut pieces = pieces(Body::from_stream(stalled), usize::MAX);
+        assert!(pieces.next().await.is_ok_and(|piece| piece.is_some()));
+        let error = pieces.next().await.expect_err("the rest never comes");
+        assert_eq!((error.code(), begun.elapsed().as_secs()), (ErrorCode::RequestTimeout, 60));
+        assert!(error.problem("id").retry_after_ms.is_some());
+    }
+}

@@ -185,6 +185,7 @@ fn leased(event: &Event) -> LeasedMessage<'_> {
     LeasedMessage {
         message_id: "msg_1",
         event,
+        data_url: None,
         lease_generation: u64::MAX,
         delivery_count: 2,
         lease_expire_time: 1_791_369_000_500,
@@ -202,6 +203,18 @@ fn a_lease_answer_holds_event_lease_and_counts() {
         r#""lease_expire_time":"2026-10-07T10:30:00.500Z"}]}"#
     );
     assert_eq!(render_leased(&[leased(&event)]), expected);
+}
+
+#[test]
+fn data_that_is_elsewhere_is_named_by_its_address() {
+    let mut event = event();
+    event.data = None;
+    let message = LeasedMessage { data_url: Some("/v1/x/data"), ..leased(&event) };
+    let answer = render_leased(&[message.clone()]);
+    let expected = r#""extensions":{"n":5,"millpondmessageid":"own"},"data_url":"/v1/x/data"},"lease""#;
+    assert!(answer.contains(expected), "{answer}");
+    let batch = render_leased_batch(&[message]);
+    assert!(batch.ends_with(r#","dataref":"/v1/x/data"}]"#), "{batch}");
 }
 
 #[test]

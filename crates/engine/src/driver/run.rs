@@ -172,8 +172,7 @@ impl Slot {
                     self.reply(shared, state, ticket, Ok(answer));
                 }
                 Action::Commit(changes) => {
-                    shared
-                        .write(self, WriteJob { slot, opening, work: WriteWork::Commit(Box::new(changes)) });
+                    shared.write(self, WriteJob { slot, opening, work: WriteWork::Commit(changes) });
                 }
                 Action::Contents(id, messages) => read(ReadWork::Contents(id, messages)),
                 Action::Rows(id, keys) => read(ReadWork::Rows(id, keys)),

@@ -12,7 +12,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
-use millpond_api::{ErrorCode, Event, Fault};
+use millpond_api::{Event, Fault};
 use millpond_core::command::OpenData;
 use millpond_core::id::LeaseGeneration;
 use millpond_core::outcome::DataView;
@@ -130,6 +130,8 @@ fn parse_range(text: &str, total: u64) -> Option<Range<u64>> {
 
 #[cfg(test)]
 mod tests {
+    use millpond_api::ErrorCode;
+
     use super::*;
 
     #[test]

@@ -147,7 +147,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<Box<str>>, ApiError> {
 pub(crate) struct SendDigest(Sha256);
 
 impl SendDigest {
-    pub(super) fn of(parts: &Parts) -> Self {
+    pub(crate) fn of(parts: &Parts) -> Self {
         let mut digest = Self(Sha256::new());
         digest.add(extract::content_type(&parts.headers).unwrap_or_default().as_bytes());
         let mut headers: Vec<_> = event_headers(&parts.headers).collect();

@@ -27,6 +27,8 @@ pub(crate) struct Server {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
     pub(crate) shutdown: Shutdown,
+    /// What is stored.
+    pub(crate) disk: MemoryDisk,
 }
 
 pub(crate) struct Reply {
@@ -77,13 +79,14 @@ pub(crate) fn refused(status: u16, code: &str) -> (u16, String) {
 
 impl Server {
     pub(crate) async fn start() -> Self {
-        let engine = Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()));
+        let disk = MemoryDisk::new();
+        let engine = Engine::start(EngineSettings::default(), Arc::new(disk.clone()));
         engine.create_environment(HOME).await.expect("it is made");
         let shutdown = Shutdown::default();
         let hosts = AllowedHosts::new(([127, 0, 0, 1], 8400).into(), vec!["queue.example.com".to_owned()]);
         let home = EnvironmentName::parse("home", HOME).expect("valid");
         let router = app(App::new(engine.clone(), hosts, home, shutdown.watch()));
-        Self { router, engine, shutdown }
+        Self { router, engine, shutdown, disk }
     }
 
     /// A server with the queue `q`.

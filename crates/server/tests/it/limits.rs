@@ -74,21 +74,6 @@ impl http_body::Body for Unreadable {
 }
 
 #[tokio::test]
-async fn a_binary_event_has_1_mib_in_all() {
-    let server = Server::with_queue(json!({})).await;
-    let headers = [("ce-specversion", "1.0"), ("ce-source", "/s"), ("ce-type", "t"), ("ce-id", "1")];
-    let attributes = r#"{"id":"1","source":"/s","type":"t"}"#.len();
-    let most = (1 << 20) - attributes;
-    for (bytes, taken) in [(most, true), (most + 1, false), ((1 << 20) + 1, false)] {
-        let reply = server.call(Method::POST, PATH, &headers, vec![7; bytes]).await;
-        match taken {
-            true => drop(reply.ok()),
-            false => assert_eq!(reply.refusal(), refused(413, "payload_too_large"), "{bytes}"),
-        }
-    }
-}
-
-#[tokio::test]
 async fn an_event_of_json_has_256_kib() {
     let server = Server::with_queue(json!({})).await;
     let padded = |bytes: usize| {

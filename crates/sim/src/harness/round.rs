@@ -28,7 +28,7 @@ impl World {
                 Action::Commit(changes) => {
                     self.trace.note_commit(&changes);
                     self.auditor.unseen.extend(granted(&changes));
-                    self.io.commit(changes);
+                    self.io.commit(*changes);
                 }
                 Action::Rows(id, keys) => {
                     self.trace.note(|| format!("read {id}: {keys:?}"));

@@ -19,7 +19,7 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     let mut begin = BeginUpload {
         queue,
         message,
-        key: random.chance(400).then(|| format!("key {}", random.below(12)).into()),
+        key: random.chance(500).then(|| format!("key {}", random.below(12)).into()),
         wait: if random.chance(400) { random.millis(1, 15_000) } else { Duration::ZERO },
         waiter: WaiterId(0),
     };
