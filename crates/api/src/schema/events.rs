@@ -14,7 +14,9 @@ const NO_CONTROLS: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f\\ufdd0-\\ufdef\\uff
 const MEDIA_TYPE: &str = "^[!-.0-~][ -.0-~]*/[ -~]*[!-~]$";
 const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 
-pub(super) fn all() -> Vec<(&'static str, Value)> {
+type Fields = Vec<(&'static str, Value)>;
+
+pub(super) fn all() -> Fields {
     let batch = |item: &str, least: usize| list(component(item), least..=EVENTS_PER_CALL_MAX);
     vec![
         ("CloudEvent", cloud_event(false)),
@@ -44,7 +46,7 @@ fn extension_value() -> Value {
 }
 
 /// The core attributes, by CloudEvents' names: those that must be there, and the others.
-fn attributes() -> (Vec<(&'static str, Value)>, Vec<(&'static str, Value)>) {
+fn attributes() -> (Fields, Fields) {
     let plain = || attribute(ATTRIBUTE_VALUE_BYTES_MAX);
     let media_type =
         json!({ "type": "string", "pattern": MEDIA_TYPE, "maxLength": ATTRIBUTE_VALUE_BYTES_MAX });
@@ -63,7 +65,7 @@ fn attributes() -> (Vec<(&'static str, Value)>, Vec<(&'static str, Value)>) {
 }
 
 /// The payload: at most one of two fields.
-fn data() -> Vec<(&'static str, Value)> {
+fn data() -> Fields {
     let any = format!(
         "Any JSON value of up to {JSON_DEPTH_MAX} levels. A string under a media type that is not JSON is text."
     );
