@@ -45,7 +45,8 @@ impl Target {
         let engine = Engine::start(EngineSettings::default(), factory);
         engine.create_environment(ENVIRONMENT).await?;
         let attributes = r#"{"id":"A234-1234-1234","source":"/bench","type":"com.example.bench"}"#;
-        let data = (0..data_bytes).map(|index| b'a' + u8::try_from(index % 26).unwrap_or(0)).collect();
+        let data = (0..data_bytes).map(|index| b'a' + u8::try_from(index % 26).unwrap_or(0));
+        let data = data.collect::<Vec<u8>>().into();
         let content = MessageContent { attributes: attributes.into(), data_kind: DataKind::Text, data };
         Ok(Self { engine, content: Arc::new(content) })
     }

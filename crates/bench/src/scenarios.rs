@@ -4,6 +4,7 @@ mod at_once;
 mod backlog;
 mod bare;
 mod idle;
+mod large;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -33,6 +34,8 @@ pub(crate) enum Scenario {
     IdleEnvironments,
     /// Sends with an idempotency key while many are live. Scale: keys (10 million).
     Keyed,
+    /// Bodies of 100 MiB, one after the other, beside a lifecycle load.
+    Large,
     /// Send, lease and ack of one message a call with 256 operations in flight.
     Lifecycle256,
     /// The same with 1,024 in flight.
@@ -62,6 +65,7 @@ pub(crate) async fn run(scenario: Scenario, options: &Options) -> anyhow::Result
         Scenario::IdleEnvironments => idle::environments(path, options).await,
         Scenario::Keyed => keyed(path, options).await,
         Scenario::Lifecycle1 => lifecycle(path, options, 1).await,
+        Scenario::Large => large::run(path, options).await,
         Scenario::Lifecycle256 => lifecycle(path, options, 256).await,
         Scenario::Lifecycle1024 => lifecycle(path, options, 1_024).await,
         Scenario::Maturing => at_once::run(path, options, AtOnce::Mature).await,

@@ -64,19 +64,45 @@ impl Connection {
 
     /// Writes a request.
     pub fn send(&mut self, request: &Request<'_>) -> io::Result<()> {
-        let Request { method, target, headers, body } = request;
+        let length = format!("content-length: {}", request.body.len());
+        let mut bytes = self.head(request, &length).into_bytes();
+        bytes.extend_from_slice(request.body);
+        self.stream.get_mut().write_all(&bytes)
+    }
+
+    /// Writes the head of a request whose body follows by [`Connection::write`]: so many bytes, or, without a number, in
+    /// the frames of chunked transfer encoding.
+    pub fn send_head(&mut self, request: &Request<'_>, length: Option<usize>) -> io::Result<()> {
+        let length = length.map(|length| format!("content-length: {length}"));
+        let head = self.head(request, length.as_deref().unwrap_or("transfer-encoding: chunked"));
+        self.write(head.as_bytes())
+    }
+
+    /// Writes bytes as they are.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
+    }
+
+    fn head(&self, request: &Request<'_>, length: &str) -> String {
+        let Request { method, target, headers, .. } = request;
         let mut text = format!("{method} {target} HTTP/1.1\r\nhost: {}\r\n", self.host);
         for (name, value) in *headers {
             text.push_str(&format!("{name}: {value}\r\n"));
         }
-        text.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
-        let mut bytes = text.into_bytes();
-        bytes.extend_from_slice(body);
-        self.stream.get_mut().write_all(&bytes)
+        text.push_str(&format!("{length}\r\n\r\n"));
+        text
     }
 
     /// Reads an answer.
     pub fn receive(&mut self) -> io::Result<Response> {
+        let (mut response, length) = self.receive_head()?;
+        response.body = vec![0; length];
+        self.stream.read_exact(&mut response.body)?;
+        Ok(response)
+    }
+
+    /// Reads an answer up to its body, and says how long that is: it follows by [`Connection::read`].
+    pub fn receive_head(&mut self) -> io::Result<(Response, usize)> {
         let first = self.line()?;
         let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.ok_or_else(|| malformed(&first))?;
@@ -91,9 +117,12 @@ impl Connection {
         }
         let length = headers.iter().find(|(name, _)| name == "content-length");
         let length = length.map_or(Ok(0), |(_, value)| value.parse().map_err(|_| malformed(value)))?;
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body)?;
-        Ok(Response { status, headers, body })
+        Ok((Response { status, headers, body: Vec::new() }, length))
+    }
+
+    /// Reads so many bytes of an answer's body.
+    pub fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.stream.read_exact(bytes)
     }
 
     /// Whether anything of an answer has come, without waiting for it.

@@ -144,6 +144,14 @@ impl Server {
         self.child.id()
     }
 
+    /// The most memory that it ever had, in bytes (VmHWM).
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel says");
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        kib << 10
+    }
+
     /// A client of its own connection.
     pub fn client(&self) -> Client {
         Client::new(self.address)

@@ -21,6 +21,7 @@ use tokio::time::Sleep;
 use tower::Service;
 
 use crate::delivery::Deliveries;
+use crate::linger::Lingering;
 use crate::shutdown::ShutdownWatch;
 
 /// A client that takes no byte of an answer for so long is given up: it may hold leases, or chunks that could be removed.
@@ -113,7 +114,7 @@ where
     let deliveries = Deliveries::default();
     let io = TokioIo::new(Tracked { stream, deliveries: deliveries.clone(), stalled: None });
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        let mut request = request.map(Body::new);
+        let mut request = request.map(|body| Body::new(Lingering::new(body)));
         request.extensions_mut().insert(deliveries.clone());
         app.clone().call(request)
     });
@@ -151,7 +152,7 @@ mod tests {
         for _ in 0..3 {
             let begun = tokio::time::Instant::now();
             let slow = async {
-                tokio::time::sleep(WRITE_STALL_MAX - Duration::from_secs(1)).await;
+                tokio::time::advance(WRITE_STALL_MAX - Duration::from_secs(1)).await;
                 client.read_exact(&mut [0; 4]).await
             };
             let (written, read) = tokio::join!(tracked.write_all(&[0; 4]), slow);

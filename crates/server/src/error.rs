@@ -132,6 +132,11 @@ impl ApiError {
         self
     }
 
+    fn limited_by(mut self, limit: impl ToString) -> Self {
+        self.problem.limit = Some(limit.to_string());
+        self
+    }
+
     fn because(mut self, cause: String) -> Self {
         self.cause = Some(cause);
         self
@@ -212,9 +217,7 @@ impl From<Rejection> for ApiError {
             }
             Rejection::DedupLimit { limit } => {
                 let detail = format!("{limit} idempotency keys are remembered, which is the limit");
-                let mut error = Self::new(ErrorCode::DedupLimit, detail);
-                error.problem.limit = Some(limit.to_string());
-                error
+                Self::new(ErrorCode::DedupLimit, detail).limited_by(limit)
             }
             Rejection::EtagMismatch { current } => {
                 Self::new(ErrorCode::EtagMismatch, format!("the etag is {current} by now")).about("etag")
@@ -247,9 +250,7 @@ impl From<Rejection> for ApiError {
             }
             Rejection::QueueLimit { limit } => {
                 let detail = format!("the environment has {limit} queues, which is the limit");
-                let mut error = Self::new(ErrorCode::QueueLimit, detail);
-                error.problem.limit = Some(limit.to_string());
-                error
+                Self::new(ErrorCode::QueueLimit, detail).limited_by(limit)
             }
             Rejection::QueueNotFound { name } => {
                 Self::new(ErrorCode::QueueNotFound, format!("queue {name} does not exist"))
@@ -258,23 +259,21 @@ impl From<Rejection> for ApiError {
                 Self::new(ErrorCode::StorageFull, "the store has no room for new messages")
                     .retry_after_ms(RETRY_UNAVAILABLE_MS)
             }
-            Rejection::UploadLimit { what, limit } => {
-                let detail = format!("too many {what} are being uploaded, limit {limit}");
-                let mut error =
-                    Self::new(ErrorCode::UploadLimit, detail).retry_after_ms(RETRY_UNAVAILABLE_MS);
-                error.problem.limit = Some(limit.to_string());
-                error
-            }
+            Rejection::UploadLimit { what, limit } => upload_limit(what, limit),
             Rejection::UploadLost => {
-                let detail =
-                    "the upload was given up: too little came, or the store was opened again".to_owned();
-                Self::retryable(ErrorCode::RequestTimeout, detail)
+                let detail = "the upload was given up: too little came, or the store was opened again";
+                Self::retryable(ErrorCode::RequestTimeout, detail.to_owned())
             }
             Rejection::WaiterLimit { limit } => {
                 Self::overloaded("too many lease calls wait".to_owned(), limit)
             }
         }
     }
+}
+
+fn upload_limit(what: &str, limit: u64) -> ApiError {
+    let detail = format!("too many {what} are being uploaded, limit {limit}");
+    ApiError::new(ErrorCode::UploadLimit, detail).retry_after_ms(RETRY_UNAVAILABLE_MS).limited_by(limit)
 }
 
 /// The content of one message is the only size among the core's ranges.

@@ -11,7 +11,7 @@
 //! | `bodies` | how much bodies take together while they are read, and how long |
 //! | `pieces`, `stream` | large bodies on their way in and out, chunk by chunk |
 //! | `guard`, `envelope` | who may ask at all; request ids and error bodies |
-//! | `serve`, `connection`, `delivery` | sockets, and when an answer counts as delivered |
+//! | `serve`, `connection`, `delivery`, `linger` | sockets, when an answer counts as delivered, bodies that were refused |
 //! | `config`, `shutdown` | settings; how the server stops |
 //!
 //! Invariant: a grant whose answer was not handed to the kernel whole is taken back (`delivery`).
@@ -27,6 +27,7 @@ mod error;
 mod extract;
 mod guard;
 mod handlers;
+mod linger;
 mod paths;
 mod pieces;
 mod serve;

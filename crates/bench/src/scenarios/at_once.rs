@@ -67,7 +67,8 @@ pub(super) async fn run(path: &Path, options: &Options, what: AtOnce) -> anyhow:
     }))
 }
 
-async fn others(target: &Target, warm_up: Duration, measure: Duration) -> anyhow::Result<Reached> {
+/// Callers of a queue of their own.
+pub(super) async fn others(target: &Target, warm_up: Duration, measure: Duration) -> anyhow::Result<Reached> {
     let caller = target.clone();
     closed_loop(target, CALLERS, warm_up, measure, move |_, _| {
         let caller = caller.clone();

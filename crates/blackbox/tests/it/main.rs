@@ -1,10 +1,13 @@
 //! Promises that only the running binary can keep or break.
 
 mod disk_full;
+mod documents;
 mod fencing;
 mod flush;
 mod hang_ups;
+mod large_bodies;
 mod nothing_lost;
 mod real_senders;
 mod refusals;
 mod restores;
+mod sylphx;

@@ -29,7 +29,8 @@ impl World {
 async fn an_idle_environment_is_closed_and_opened_again_when_something_in_it_is_due() {
     let world = World::over(Arc::new(MemoryDisk::new())).await;
     world.create("mail", QueueSpec::default()).await;
-    let content = MessageContent { attributes: "{}".into(), data_kind: DataKind::None, data: Box::default() };
+    let content =
+        MessageContent { attributes: "{}".into(), data_kind: DataKind::None, data: Vec::new().into() };
     let delay = Some(Duration::from_secs(3_600));
     let message = NewMessage { content: Arc::new(content), delay, priority: 0, time_to_live: None };
     world.run(Command::Send(Send { queue: "mail".into(), messages: vec![message], idempotency: None })).await;

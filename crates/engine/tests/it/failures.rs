@@ -8,13 +8,14 @@ use millpond_core::command::LeaseRef;
 use millpond_core::id::{CommitSequence, LeaseGeneration, Sequence};
 use millpond_core::row::MessageContent;
 use millpond_core::spec::QueueSpec;
-use millpond_core::{ChangeSet, Outcome, Page, RowKey, Rows, Scan};
-use millpond_engine::EngineError;
+use millpond_core::{ChangeSet, Command, Outcome, Page, Rejection, RowKey, Rows, Scan};
+use millpond_engine::{Answer, EngineError};
 use millpond_store::{
     MemoryDisk, Opened, Resolution, Store, StoreError, StoreErrorKind, StoreFactory, StoreReader, StoreStats,
 };
 
 use crate::support::{ENVIRONMENT, World, send};
+use crate::uploads;
 
 /// How the next commits fail.
 #[derive(Default)]
@@ -73,6 +74,10 @@ impl StoreReader for FaultyReader {
 
     fn contents(&mut self, messages: &[Sequence]) -> Result<Vec<Option<Arc<MessageContent>>>, StoreError> {
         self.reader.contents(messages)
+    }
+
+    fn chunk(&mut self, message: Sequence, number: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        self.reader.chunk(message, number)
     }
 
     fn scan(&mut self, scan: &Scan) -> Result<Page, StoreError> {
@@ -333,4 +338,39 @@ async fn what_cannot_be_used_is_refused_at_once() {
     assert!(matches!(refused, Err(EngineError::Full)), "{refused:?}");
     let refused = world.engine.submit(ENVIRONMENT, send("mail", "refused")).await;
     assert!(matches!(refused, Err(EngineError::Corrupt(_))), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_with_the_memory_that_kept_its_chunks() {
+    let (world, faults) = world().await;
+    let message = uploads::send_large(&world, 2).await;
+    let before = uploads::open(&world, message).await.pin.expect("data in chunks is pinned");
+    before.chunk(0).await.expect("it is there");
+    faults.full.store(1, Ordering::SeqCst);
+    let refused = world.engine.submit(ENVIRONMENT, send("mail", "lost")).await;
+    assert!(matches!(refused, Err(EngineError::Full)), "{refused:?}");
+    let after = uploads::open(&world, message).await.pin.expect("data in chunks is pinned");
+    let broken = before.chunk(1).await;
+    assert!(matches!(broken, Err(EngineError::Unavailable(_))), "{broken:?}");
+    // What the old stream gives back is not the new one's.
+    drop(before);
+    world.run(Command::PurgeQueue { queue: "mail".into() }).await;
+    for _ in 0..20 {
+        world.run(Command::Tick).await;
+    }
+    assert_eq!(faults.disk.dump(ENVIRONMENT).chunks.len(), 2);
+    after.chunk(1).await.expect("it is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_is_lost_with_the_memory_that_knew_it() {
+    let (world, faults) = world().await;
+    let Answer { outcome, receipt, .. } = uploads::begin(&world, 0, Duration::ZERO).await;
+    let Outcome::UploadBegun(Some(upload)) = outcome else { panic!("{outcome:?}") };
+    faults.full.store(1, Ordering::SeqCst);
+    let refused = world.engine.submit(ENVIRONMENT, send("mail", "lost")).await;
+    assert!(matches!(refused, Err(EngineError::Full)), "{refused:?}");
+    let lost = world.run(uploads::finish(upload, 2)).await.outcome;
+    assert_eq!(lost, Outcome::Rejected(Rejection::UploadLost));
+    drop(receipt);
 }

@@ -1,8 +1,10 @@
 //! The engine on threads, over the memory store and on a clock that the test moves.
 
 mod support;
+mod uploads;
 
 mod answers;
 mod environments;
 mod failures;
 mod lifecycle;
+mod rounds;

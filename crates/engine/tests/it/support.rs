@@ -94,7 +94,7 @@ impl World {
 pub(crate) fn leased(answer: Answer) -> Vec<(Grant, String)> {
     let Outcome::Leased(grants) = answer.outcome else { panic!("{:?}", answer.outcome) };
     assert_eq!(grants.len(), answer.contents.len());
-    let text = |content: &MessageContent| String::from_utf8(content.data.to_vec()).expect("text");
+    let text = |content: &MessageContent| String::from_utf8(content.data.held().to_vec()).expect("text");
     grants.into_iter().zip(answer.contents.iter().map(|content| text(content))).collect()
 }
 

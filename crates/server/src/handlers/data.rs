@@ -137,16 +137,16 @@ mod tests {
     #[test]
     fn ranges_are_read_as_rfc_9110_says() {
         for (text, expected) in [
-            ("bytes=0-0", Some(0..1)),
-            ("bytes=2-5", Some(2..6)),
-            ("Bytes = 2 - 5", Some(2..6)),
-            ("bytes=2-", Some(2..10)),
-            ("bytes=2-99", Some(2..10)),
-            ("bytes=-3", Some(7..10)),
-            ("bytes=-99", Some(0..10)),
-            ("bytes=-0", Some(10..10)),
-            ("bytes=10-", Some(10..10)),
-            ("bytes=11-12", Some(11..10)),
+            ("bytes=0-0", Some((0, 1))),
+            ("bytes=2-5", Some((2, 6))),
+            ("Bytes = 2 - 5", Some((2, 6))),
+            ("bytes=2-", Some((2, 10))),
+            ("bytes=2-99", Some((2, 10))),
+            ("bytes=-3", Some((7, 10))),
+            ("bytes=-99", Some((0, 10))),
+            ("bytes=-0", Some((10, 10))),
+            ("bytes=10-", Some((10, 10))),
+            ("bytes=11-12", Some((11, 10))),
             ("bytes=5-2", None),
             ("bytes=0-1,3-4", None),
             ("bytes=-", None),
@@ -156,7 +156,8 @@ mod tests {
             ("items=0-1", None),
             ("0-1", None),
         ] {
-            assert_eq!(parse_range(text, 10), expected, "{text}");
+            let found = parse_range(text, 10).map(|range| (range.start, range.end));
+            assert_eq!(found, expected, "{text}");
         }
     }
 

@@ -178,3 +178,32 @@ async fn written_is_not_delivered_before_it_is_flushed() {
     server.until(|view| view.counters.leased == 0).await;
     assert_eq!(counts(&server).await, [1, 1, 0]);
 }
+
+/// A client that looks for its answer only when it has sent everything finds it, and can go on.
+#[tokio::test]
+async fn a_refusal_is_there_for_who_sends_the_whole_body_first() {
+    let server = Server::with_queue(json!({})).await;
+    let (mut client, serving) = connect(&server, 1 << 10);
+    let event = "ce-specversion: 1.0\r\nce-id: 1\r\nce-source: /s\r\nce-type: t\r\n";
+    for (queue, headers, length, status) in [
+        ("q", "content-type: application/json\r\n", 2 << 20, 413),
+        ("none", event, 1 << 20, 404),
+        ("q", event, 101 << 20, 413),
+    ] {
+        let head = format!(
+            "POST /v1/queues/{queue}:send HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {length}\r\n\r\n"
+        );
+        client.write_all(head.as_bytes()).await.expect("written");
+        // What is refused by its length is read all the same.
+        for _ in (0..length).step_by(1 << 20) {
+            client.write_all(&vec![b' '; 1 << 20]).await.expect("it is taken");
+        }
+        let (head, _) = read_answer(&mut client).await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{head}");
+    }
+    client.write_all(lease_request(1).replace("20s", "0s").as_bytes()).await.expect("written");
+    let (head, _) = read_answer(&mut client).await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    drop(client);
+    serving.await.expect("it ends");
+}

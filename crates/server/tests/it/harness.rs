@@ -27,7 +27,7 @@ pub(crate) struct Server {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
     pub(crate) shutdown: Shutdown,
-    /// What is stored.
+    /// What is stored, unless the engine is the test's own.
     pub(crate) disk: MemoryDisk,
 }
 
@@ -81,12 +81,17 @@ impl Server {
     pub(crate) async fn start() -> Self {
         let disk = MemoryDisk::new();
         let engine = Engine::start(EngineSettings::default(), Arc::new(disk.clone()));
+        Self { disk, ..Self::over(engine).await }
+    }
+
+    /// A server on an engine of the test's own.
+    pub(crate) async fn over(engine: Engine) -> Self {
         engine.create_environment(HOME).await.expect("it is made");
         let shutdown = Shutdown::default();
         let hosts = AllowedHosts::new(([127, 0, 0, 1], 8400).into(), vec!["queue.example.com".to_owned()]);
         let home = EnvironmentName::parse("home", HOME).expect("valid");
         let router = app(App::new(engine.clone(), hosts, home, shutdown.watch()));
-        Self { router, engine, shutdown, disk }
+        Self { router, engine, shutdown, disk: MemoryDisk::new() }
     }
 
     /// A server with the queue `q`.

@@ -12,4 +12,5 @@ mod queues;
 mod routes;
 mod sends;
 mod stops;
+mod sylphx;
 mod uploads;

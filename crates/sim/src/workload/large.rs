@@ -16,7 +16,7 @@ fn chunk_bytes(settings: &CoreSettings) -> u64 {
 #[must_use]
 pub fn bytes_of(token: Token, settings: &CoreSettings) -> u64 {
     let chunk = chunk_bytes(settings);
-    let most = if token % 4 == 0 { 4 * chunk } else { chunk };
+    let most = if token.is_multiple_of(4) { 4 * chunk } else { chunk };
     chunk + 1 + millpond_core::mix(token) % most
 }
 
