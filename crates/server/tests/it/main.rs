@@ -2,12 +2,16 @@
 
 mod connections;
 mod errors;
+mod gate;
 mod guards;
 mod hang_ups;
 mod harness;
 mod leases;
 mod limits;
+mod logs;
+mod metrics;
 mod queues;
 mod routes;
 mod sends;
 mod stops;
+mod too_many;
