@@ -14,7 +14,9 @@ pub(crate) fn connections_that_fit(wanted: usize) -> usize {
     let limit = if setrlimit(Resource::Nofile, raised).is_ok() { raised } else { limit };
     let Some(descriptors) = limit.current else { return wanted };
     let fit = usize::try_from(fit(descriptors)).unwrap_or(usize::MAX);
-    if fit < wanted && wanted != CONNECTIONS {
+    if fit < wanted && wanted == CONNECTIONS {
+        tracing::info!(descriptors, connections = fit, "fewer connections than usual: too few descriptors");
+    } else if fit < wanted {
         tracing::warn!(
             descriptors,
             wanted,
