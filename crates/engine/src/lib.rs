@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use millpond_core::row::MessageContent;
 use millpond_core::time::Timestamp;
-use millpond_core::{Command, Outcome};
+use millpond_core::{Command, Outcome, QueueReading};
 use millpond_store::StoreFactory;
 
 use clock::{Clock, SystemClock};
@@ -152,7 +152,7 @@ impl Engine {
     /// All queues of an environment as they were when it was closed, which is how they are. `None`: it is open, was not
     /// opened since the engine was started, or there was no room to remember it (`closed_entries`).
     #[must_use]
-    pub fn closed_survey(&self, environment: &str) -> Option<Arc<Survey>> {
+    pub fn closed_survey(&self, environment: &str) -> Option<Arc<[QueueReading]>> {
         self.shared.closed.get(environment)
     }
 

@@ -160,7 +160,7 @@ impl Slot {
         let Phase::Open(open) = std::mem::replace(&mut state.phase, Phase::Closed) else { return };
         self.set_open(false);
         let most = shared.settings.closed_entries;
-        shared.closed.remember(&self.name, &open.environment, state.space_low, most);
+        shared.closed.remember(&self.name, &open.environment, most);
         lock(&self.readers).clear();
         let next_due = open.environment.next_due_when_closed().map(Timestamp::as_millis);
         // Before it closes: one that is closed and was not given a time counts as due at once.

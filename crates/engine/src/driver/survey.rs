@@ -72,7 +72,7 @@ impl Slot {
     }
 }
 
-/// Environments that were closed, with what was in them. Bounded: an environment that has no room is not remembered.
+/// Environments that were closed, with the queues in them. Bounded: an environment that has no room is not remembered.
 #[derive(Debug, Default)]
 pub(crate) struct ClosedSurveys {
     held: Mutex<Held>,
@@ -80,40 +80,39 @@ pub(crate) struct ClosedSurveys {
 
 #[derive(Debug, Default)]
 struct Held {
-    environments: HashMap<Box<str>, Arc<Survey>>,
+    environments: HashMap<Box<str>, Arc<[QueueReading]>>,
     /// Environments and queues in them.
     entries: usize,
 }
 
-/// Entries that a survey takes.
-fn entries(survey: &Survey) -> usize {
-    survey.queues.len() + 1
+/// Entries that an environment takes.
+fn entries(queues: &[QueueReading]) -> usize {
+    queues.len() + 1
 }
 
 impl ClosedSurveys {
     /// Remembers an environment that is being closed.
-    pub(crate) fn remember(&self, name: &str, environment: &Environment, space_low: bool, most: usize) {
+    pub(crate) fn remember(&self, name: &str, environment: &Environment, most: usize) {
         let mut held = lock(&self.held);
         let room = most.saturating_sub(held.entries);
         let queues = environment.core().readings(None, room);
-        let survey = Survey { queues, space_low };
-        let entries = entries(&survey);
+        let entries = entries(&queues);
         // A full page may not be all.
         if entries <= room {
             held.entries += entries;
-            held.environments.insert(name.into(), Arc::new(survey));
+            held.environments.insert(name.into(), queues.into());
         }
     }
 
     /// The environment is open again.
     pub(crate) fn forget(&self, name: &str) {
         let mut held = lock(&self.held);
-        if let Some(survey) = held.environments.remove(name) {
-            held.entries -= entries(&survey);
+        if let Some(queues) = held.environments.remove(name) {
+            held.entries -= entries(&queues);
         }
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<Arc<Survey>> {
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<[QueueReading]>> {
         lock(&self.held).environments.get(name).cloned()
     }
 

@@ -101,11 +101,11 @@ async fn a_look_opens_nothing_and_closed_environments_are_remembered_while_there
         let page = SurveyPage { after: None, most: 10, read_heads: true };
         assert_eq!(world.engine.survey(ENVIRONMENT, page).await, None);
         assert!(world.are_open(0).await);
-        let survey = world.engine.closed_survey(ENVIRONMENT);
-        assert_eq!(survey.is_some(), remembered);
+        let known = world.engine.closed_survey(ENVIRONMENT);
+        assert_eq!(known.is_some(), remembered);
         assert_eq!(world.engine.environments_remembered().len(), usize::from(remembered));
-        if let Some(survey) = survey {
-            assert_eq!((survey.queues.len(), survey.queues[0].counters.ready), (2, 1));
+        if let Some(known) = known {
+            assert_eq!((known.len(), known[0].counters.ready), (2, 1));
         }
         world.view("a").await;
         assert_eq!(world.engine.closed_survey(ENVIRONMENT), None, "it is open again");

@@ -107,7 +107,7 @@ pub(super) const GRANTS_UNDONE: Family = family(
 pub(super) const ENVIRONMENT_SPACE_LOW: Family = family(
     "millpond_environment_space_low",
     Gauge,
-    "1 if sends are refused because the store has no room, else 0.",
+    "1 if sends are refused because the store has no room, else 0; of open environments.",
 );
 pub(super) const ENVIRONMENT_QUEUES: Family =
     family("millpond_environment_queues", Gauge, "Queues of the environment.");
@@ -191,7 +191,7 @@ pub(super) const QUEUES_LEFT_OUT: Family = family(
 pub(super) const ENVIRONMENTS_LEFT_OUT: Family = family(
     "millpond_metrics_environments_left_out",
     Gauge,
-    "Environments that are not shown: they did not answer in time, failed, or are too many.",
+    "Environments that are not shown because they did not answer in time or are too many.",
 );
 
 // The process; names that all exporters share.

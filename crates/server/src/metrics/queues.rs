@@ -56,7 +56,8 @@ pub(crate) struct Queues {
 #[derive(Debug, Default)]
 struct Environment {
     name: Box<str>,
-    space_low: bool,
+    /// `None`: it is closed, and nobody looks at its store.
+    space_low: Option<bool>,
     /// Those that are shown.
     queues: Vec<QueueReading>,
     sums: Sums,
@@ -122,13 +123,19 @@ impl Queues {
     }
 
     fn write_environments(&self, text: &mut Text) {
+        text.begin(&names::ENVIRONMENT_SPACE_LOW);
+        for environment in &self.environments {
+            if let Some(low) = environment.space_low {
+                let labels = [("environment", &*environment.name)];
+                text.sample(&names::ENVIRONMENT_SPACE_LOW, &labels, u8::from(low));
+            }
+        }
         let mut family = |family: &Family, value: &dyn Fn(&Environment) -> f64| {
             text.begin(family);
             for environment in &self.environments {
                 text.sample(family, &[("environment", &environment.name)], value(environment));
             }
         };
-        family(&names::ENVIRONMENT_SPACE_LOW, &|environment| f64::from(u8::from(environment.space_low)));
         family(&names::ENVIRONMENT_QUEUES, &|environment| environment.sums.queues as f64);
         family(&names::ENVIRONMENT_QUEUES_PAUSED, &|environment| environment.sums.paused as f64);
         family(&names::ENVIRONMENT_WAITING_CALLS, &|environment| environment.sums.waiting as f64);
@@ -203,7 +210,7 @@ impl Environment {
             let read_heads = seen.queues.len() < room;
             let page = SurveyPage { after, most: PAGE_QUEUES, read_heads };
             let Some(survey) = engine.survey(&name, page).await else { break };
-            seen.space_low = survey.space_low;
+            seen.space_low = Some(survey.space_low);
             let last = survey.queues.last().map(|queue| queue.name.clone());
             let is_last_page = survey.queues.len() < PAGE_QUEUES;
             survey.queues.into_iter().for_each(|queue| seen.add(queue, room));
@@ -213,8 +220,8 @@ impl Environment {
             after = last;
         }
         let closed = engine.closed_survey(&name)?;
-        let mut seen = Self { name, space_low: closed.space_low, ..Self::default() };
-        closed.queues.iter().for_each(|queue| seen.add(queue.clone(), room));
+        let mut seen = Self { name, ..Self::default() };
+        closed.iter().for_each(|queue| seen.add(queue.clone(), room));
         Some(seen)
     }
 

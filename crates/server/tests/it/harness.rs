@@ -103,12 +103,16 @@ pub(crate) fn refused(status: u16, code: &str) -> (u16, String) {
 
 impl Server {
     pub(crate) async fn start() -> Self {
-        let engine = Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()));
-        Self::over(engine, METRICS_QUEUES, CONNECTIONS).await
+        Self::over(Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()))).await
     }
 
-    /// Over this engine, with so many queues shown singly in metrics and so many connections.
-    pub(crate) async fn over(engine: Engine, metrics_queues: usize, connections: usize) -> Self {
+    /// A server on an engine of the test's own.
+    pub(crate) async fn over(engine: Engine) -> Self {
+        Self::bounded(engine, METRICS_QUEUES, CONNECTIONS).await
+    }
+
+    /// The same with so many queues shown singly in metrics, and so many connections.
+    pub(crate) async fn bounded(engine: Engine, metrics_queues: usize, connections: usize) -> Self {
         engine.create_environment(HOME).await.expect("it is made");
         let shutdown = Shutdown::default();
         let hosts = AllowedHosts::new(([127, 0, 0, 1], 8400).into(), vec!["queue.example.com".to_owned()]);

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use axum::http::Method;
 use millpond_engine::{Engine, EngineSettings};
-use millpond_server::{CONNECTIONS, METRICS_QUEUES};
 use serde_json::{Value, json};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::EnvFilter;
@@ -118,7 +117,7 @@ async fn a_client_may_choose_a_well_formed_id() {
 async fn a_slow_request_is_warned_of_with_its_phases() {
     let disk = GatedDisk::default();
     let engine = Engine::start(EngineSettings::default(), Arc::new(disk.clone()));
-    let server = Server::over(engine, METRICS_QUEUES, CONNECTIONS).await;
+    let server = Server::over(engine).await;
     server.post("/v1/queues?queue_id=q", json!({})).await.ok();
     let log = Log::start("warn");
     for (held, slow) in [(Duration::from_millis(999), 0), (Duration::from_millis(1_500), 1)] {

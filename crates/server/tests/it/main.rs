@@ -14,4 +14,5 @@ mod queues;
 mod routes;
 mod sends;
 mod stops;
+mod sylphx;
 mod too_many;

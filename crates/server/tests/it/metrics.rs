@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Method;
 use millpond_engine::{Engine, EngineSettings};
-use millpond_server::{CONNECTIONS, METRICS_QUEUES, serve_connection};
+use millpond_server::{CONNECTIONS, serve_connection};
 use millpond_store::MemoryDisk;
 use openmetrics_parser::{PrometheusType, PrometheusValue, prometheus::parse_prometheus};
 use serde_json::json;
@@ -111,7 +111,7 @@ fn engine(settings: EngineSettings) -> (Engine, Arc<ManualClock>) {
 
 async fn server_on_a_clock() -> (Server, Arc<ManualClock>) {
     let (engine, clock) = engine(EngineSettings::default());
-    let server = Server::over(engine, METRICS_QUEUES, CONNECTIONS).await;
+    let server = Server::over(engine).await;
     server.post("/v1/queues?queue_id=q", json!({})).await.ok();
     (server, clock)
 }
@@ -372,7 +372,7 @@ async fn the_front_of_a_backlog_is_read_for_who_asks_again() {
 async fn queues_beyond_the_limit_are_in_the_sums_alone() {
     const QUEUES: usize = 600;
     let (engine, _) = engine(EngineSettings::default());
-    let server = Server::over(engine, 3, CONNECTIONS).await;
+    let server = Server::bounded(engine, 3, CONNECTIONS).await;
     for number in 0..QUEUES {
         server.post(&format!("/v1/queues?queue_id=q-{number:03}"), json!({})).await.ok();
     }
@@ -401,7 +401,7 @@ async fn an_environment_that_does_not_answer_is_left_out() {
     const OTHER: &str = "orgs/o/projects/p/envs/other";
     let disk = GatedDisk::default();
     let engine = Engine::start(EngineSettings::default(), Arc::new(disk.clone()));
-    let server = Server::over(engine, METRICS_QUEUES, CONNECTIONS).await;
+    let server = Server::over(engine).await;
     server.engine.create_environment(OTHER).await.expect("it is made");
     server.post("/v1/queues?queue_id=q", json!({})).await.ok();
     server.post(&format!("/v1/{OTHER}/queues?queue_id=q"), json!({})).await.ok();
@@ -425,8 +425,7 @@ async fn an_environment_that_does_not_answer_is_left_out() {
 async fn what_is_refused_for_too_much_work_is_counted() {
     let disk = GatedDisk::default();
     let settings = EngineSettings { mailbox_commands: 1, ..EngineSettings::default() };
-    let server =
-        Server::over(Engine::start(settings, Arc::new(disk.clone())), METRICS_QUEUES, CONNECTIONS).await;
+    let server = Server::over(Engine::start(settings, Arc::new(disk.clone()))).await;
     server.post("/v1/queues?queue_id=q", json!({})).await.ok();
     let gate = disk.hold(HOME);
     let sending = server.begin_send();

@@ -75,7 +75,7 @@ async fn an_idle_connection_has_as_long_after_each_answer() {
 #[tokio::test]
 async fn one_connection_too_many_is_told_so() {
     let engine = Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()));
-    let server = Server::over(engine, METRICS_QUEUES, 2).await;
+    let server = Server::bounded(engine, METRICS_QUEUES, 2).await;
     let listener = bind(([127, 0, 0, 1], 0).into()).await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let (stop, stopped) = oneshot::channel::<()>();
