@@ -5,6 +5,8 @@
 
 #[path = "../src/arguments.rs"]
 mod arguments;
+#[path = "../src/descriptors.rs"]
+mod descriptors;
 #[path = "../src/log.rs"]
 mod log;
 #[path = "../src/serve.rs"]

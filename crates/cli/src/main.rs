@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 it could not be done (one line on stderr says why), 2 it was asked for in a wrong way.
 
 mod arguments;
+mod descriptors;
 mod log;
 mod serve;
 mod wiring;
