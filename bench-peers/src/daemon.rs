@@ -18,23 +18,15 @@ const TRY_EVERY: Duration = Duration::from_millis(100);
 /// A server in a process group of its own. Dropped, all of the group is killed.
 pub(crate) struct Daemon {
     child: Child,
-    /// What has to be run when it has ended.
-    afterwards: Option<Command>,
 }
 
 impl Daemon {
-    /// Starts it; what it says goes to a file in `directory`.
-    pub(crate) fn start(mut command: Command, directory: &Path) -> anyhow::Result<Self> {
-        let log = File::create(directory.join("output.log"))?;
+    /// Starts it; what it says goes to a file of this name in `directory`.
+    pub(crate) fn start(mut command: Command, directory: &Path, log: &str) -> anyhow::Result<Self> {
+        let log = File::create(directory.join(log))?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
         let child = command.spawn().with_context(|| format!("cannot run {:?}", command.get_program()))?;
-        Ok(Self { child, afterwards: None })
-    }
-
-    /// Runs this when it has ended.
-    pub(crate) fn afterwards(mut self, command: Command) -> Self {
-        self.afterwards = Some(command);
-        self
+        Ok(Self { child })
     }
 
     pub(crate) fn processes(&self) -> Processes {
@@ -68,9 +60,6 @@ impl Drop for Daemon {
         // What has ended need not be killed.
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let _ = self.child.wait();
-        if let Some(command) = &mut self.afterwards {
-            let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-        }
     }
 }
 

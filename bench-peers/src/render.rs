@@ -17,11 +17,23 @@ pub(crate) fn run(files: &[PathBuf]) -> anyhow::Result<String> {
     for run in &runs {
         ensure!(run["settings"] == first["settings"], "the runs were made with other settings");
     }
+    let peers = peers_of(&runs);
     let mut out = String::from("# Beside other queue servers\n\n");
     heading(&mut out, first, &runs);
-    table(&mut out, first, &runs);
-    details(&mut out, first);
+    table(&mut out, first, &runs, &peers);
+    details(&mut out, &peers);
     Ok(out)
+}
+
+/// Each peer once, as the first run that has it describes it.
+fn peers_of(runs: &[Value]) -> Vec<&Value> {
+    let mut peers: Vec<&Value> = Vec::new();
+    for peer in runs.iter().filter_map(|run| run["peers"].as_array()).flatten() {
+        if !peers.iter().any(|known| known["name"] == peer["name"]) {
+            peers.push(peer);
+        }
+    }
+    peers
 }
 
 fn heading(out: &mut String, first: &Value, runs: &[Value]) {
@@ -47,7 +59,7 @@ fn heading(out: &mut String, first: &Value, runs: &[Value]) {
     );
 }
 
-fn table(out: &mut String, first: &Value, runs: &[Value]) {
+fn table(out: &mut String, first: &Value, runs: &[Value], peers: &[&Value]) {
     let rate = &first["settings"]["latency_messages_per_second"];
     let _ = writeln!(
         out,
@@ -55,7 +67,7 @@ fn table(out: &mut String, first: &Value, runs: &[Value]) {
          | server's processor µs a message (one a call) | load's | server's peak memory, MiB |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     );
-    for peer in first["peers"].as_array().into_iter().flatten() {
+    for peer in peers {
         let name = peer["name"].as_str().unwrap_or_default();
         let find = |scenario: &str, figure: &str| summary(runs, name, scenario, figure);
         let speed = |scenario: &str| {
@@ -108,9 +120,9 @@ fn thousands(number: f64) -> String {
     out
 }
 
-fn details(out: &mut String, first: &Value) {
+fn details(out: &mut String, peers: &[&Value]) {
     out.push_str("\n| | version | client |\n| --- | --- | --- |\n");
-    for peer in first["peers"].as_array().into_iter().flatten() {
+    for peer in peers {
         let text = |name: &str| peer[name].as_str().unwrap_or_default();
         let _ = writeln!(out, "| {} | {} | {} |", text("name"), text("version"), text("client"));
     }

@@ -23,7 +23,7 @@ impl Beanstalkd {
         let port = free_port()?;
         let mut command = Command::new("beanstalkd");
         command.args(["-l", "127.0.0.1", "-p", &port.to_string(), "-f0", "-b"]).arg(directory);
-        let mut daemon = Daemon::start(command, directory)?;
+        let mut daemon = Daemon::start(command, directory, "server.log")?;
         daemon.wait_for(|| async { Ok(TcpStream::connect(("127.0.0.1", port)).await?) }).await?;
         Ok(Self { daemon, port, payload: Payload::new(usize::try_from(data_bytes)?) })
     }

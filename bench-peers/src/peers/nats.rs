@@ -47,7 +47,7 @@ impl Nats {
         std::fs::write(&config, format!("jetstream {{\n  store_dir: {store:?}\n  {interval}\n}}\n"))?;
         let mut command = Command::new(binary);
         command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-c"]).arg(&config);
-        let mut daemon = Daemon::start(command, directory)?;
+        let mut daemon = Daemon::start(command, directory, "server.log")?;
         let url = format!("nats://127.0.0.1:{port}");
         daemon.wait_for(|| async { Ok(async_nats::connect(&url).await?) }).await?;
         Ok(Self { daemon, url, payload: Payload::new(usize::try_from(data_bytes)?) })

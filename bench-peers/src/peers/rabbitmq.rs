@@ -26,6 +26,7 @@ const PERSISTENT: u8 = 2;
 /// One node without plugins.
 pub(crate) struct Rabbitmq {
     daemon: Daemon,
+    _mapper: Daemon,
     url: String,
     payload: Payload,
 }
@@ -49,13 +50,15 @@ impl Rabbitmq {
             .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "-kernel inet_dist_use_interface {127,0,0,1}")
             .env("ERL_EPMD_ADDRESS", "127.0.0.1")
             .env("ERL_EPMD_PORT", mapper.to_string());
-        // The port mapper leaves the process group.
-        let mut end_mapper = Command::new("epmd");
-        end_mapper.env("ERL_EPMD_PORT", mapper.to_string()).arg("-kill");
-        let mut daemon = Daemon::start(command, directory)?.afterwards(end_mapper);
+        // Without one that runs already the server would start a port mapper that stays for ever.
+        let mut map_ports = Command::new("epmd");
+        map_ports.args(["-address", "127.0.0.1", "-port", &mapper.to_string()]);
+        let mapper = Daemon::start(map_ports, directory, "mapper.log")?;
+        let mut daemon = Daemon::start(command, directory, "server.log")?;
         let url = format!("amqp://guest:guest@127.0.0.1:{port}/%2f");
         daemon.wait_for(|| connect(&url)).await?;
-        Ok(Self { daemon, url, payload: Payload::new(usize::try_from(data_bytes)?) })
+        let payload = Payload::new(usize::try_from(data_bytes)?);
+        Ok(Self { daemon, _mapper: mapper, url, payload })
     }
 
     /// The command that prints its version; its own would start a machine.

@@ -30,7 +30,7 @@ impl Redis {
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
         command.args(["--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction"]);
         command.arg("--dir").arg(directory);
-        let mut daemon = Daemon::start(command, directory)?;
+        let mut daemon = Daemon::start(command, directory, "server.log")?;
         let client = Client::open(format!("redis://127.0.0.1:{port}/"))?;
         daemon.wait_for(|| connect(&client)).await?;
         Ok(Self { daemon, client, payload: Payload::new(usize::try_from(data_bytes)?), port })
