@@ -2,6 +2,7 @@
 
 mod bench;
 mod disk_full;
+mod documents;
 mod fencing;
 mod flush;
 mod hang_ups;
@@ -9,3 +10,4 @@ mod nothing_lost;
 mod real_senders;
 mod refusals;
 mod restores;
+mod sylphx;
