@@ -19,6 +19,7 @@ use arguments::{Arguments, Command};
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Bench(_) => anyhow::bail!("this binary only serves"),
     }
 }
 

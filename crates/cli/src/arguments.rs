@@ -21,6 +21,8 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Measure what a server reaches on this machine
+    Bench(millpond_load::Arguments),
     /// Serve queues over HTTP from a data directory
     Serve(ServeArguments),
 }
