@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::ValueEnum;
 use millpond_core::spec::QueueSpec;
+use millpond_load::Processes;
 use serde_json::{Value, json};
 
 use self::at_once::AtOnce;
@@ -73,7 +74,7 @@ pub(crate) async fn run(scenario: Scenario, options: &Options) -> anyhow::Result
         Scenario::Sends64 => sends(path, options).await,
     }?;
     if let Value::Object(fields) = &mut result {
-        fields.insert("peak_memory_kib".into(), json!(crate::machine::peak_memory_kib()));
+        fields.insert("peak_memory_kib".into(), json!(Processes::Own.peak_memory_kib()));
     }
     Ok(result)
 }

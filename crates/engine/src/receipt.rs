@@ -46,14 +46,17 @@ impl Receipt {
         if let Given::Leases(leases) = &mut self.given {
             leases.retain(|lease| !given_back.contains(lease));
         }
-        drop(Self::of_leases(Arc::clone(&self.slot), given_back));
+        self.slot.notify(Command::Undo(given_back));
     }
 }
 
 impl Drop for Receipt {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.given, Given::Nothing) {
-            Given::Leases(leases) if !leases.is_empty() => self.slot.notify(Command::Undo(leases)),
+            Given::Leases(leases) if !leases.is_empty() => {
+                self.slot.count_undone(leases.len());
+                self.slot.notify(Command::Undo(leases));
+            }
             Given::Upload(upload) => self.slot.notify(Command::CancelUpload(upload)),
             Given::Leases(_) | Given::Nothing => {}
         }

@@ -4,6 +4,7 @@ pub(crate) mod data;
 pub(crate) mod environments;
 pub(crate) mod health;
 mod lease;
+pub(crate) mod metrics;
 pub(crate) mod queues;
 pub(crate) mod send;
 mod send_binary;

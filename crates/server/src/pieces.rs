@@ -16,6 +16,7 @@ use millpond_core::limits::{CHUNK_BYTES, UPLOAD_STALL_MAX};
 
 use crate::error::ApiError;
 use crate::handlers::send::SendDigest;
+use crate::request::Phases;
 
 /// How long a piece may take.
 pub(crate) const PIECE_READ_MAX: Duration = UPLOAD_STALL_MAX;
@@ -41,7 +42,8 @@ impl Pieces {
 
     /// The next piece: a whole chunk, or what is left; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Arc<[u8]>>, ApiError> {
-        tokio::time::timeout(PIECE_READ_MAX, self.fill()).await.unwrap_or_else(|_| {
+        let filled = Phases::body(tokio::time::timeout(PIECE_READ_MAX, self.fill())).await;
+        filled.unwrap_or_else(|_| {
             let detail =
                 format!("{CHUNK_BYTES} bytes more of the body were not there after {PIECE_READ_MAX:?}");
             Err(ApiError::retryable(ErrorCode::RequestTimeout, detail))

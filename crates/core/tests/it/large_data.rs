@@ -1,4 +1,4 @@
-//! Data in chunks: whose they are, and who may read them (docs/decisions/0010).
+//! Data in chunks: whose they are, and who may read them (docs/decisions/0012).
 
 use crate::check::check;
 

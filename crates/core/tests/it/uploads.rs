@@ -1,4 +1,4 @@
-//! Uploads: data that comes chunk by chunk (docs/decisions/0010).
+//! Uploads: data that comes chunk by chunk (docs/decisions/0012).
 
 use crate::check::check;
 

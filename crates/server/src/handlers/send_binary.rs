@@ -23,6 +23,7 @@ use crate::convert::message::content_of;
 use crate::error::ApiError;
 use crate::extract;
 use crate::pieces::Pieces;
+use crate::request::Phases;
 
 pub(super) async fn send(app: &App, call: Call<'_>, body: Body) -> Result<Response, ApiError> {
     let headers = &call.parts.headers;
@@ -80,15 +81,16 @@ struct Upload<'a> {
 impl Upload<'_> {
     /// Nobody said how long it is: it may still fit into one chunk.
     async fn run_untold(mut self, event: Event) -> Result<Response, ApiError> {
-        let share = self.app.bodies.share(2 * CHUNK_BYTES)?;
-        let first = self.pieces.next().await?;
+        let app = self.app;
+        let share = app.bodies.share(2 * CHUNK_BYTES)?;
+        let first = next(app, &mut self.pieces).await?;
         let second = match &first {
-            Some(first) if first.len() == CHUNK_BYTES => self.pieces.next().await?,
+            Some(first) if first.len() == CHUNK_BYTES => next(app, &mut self.pieces).await?,
             _ => None,
         };
         if second.is_none() {
             let body = first.map_or_else(Vec::new, |first| first.to_vec());
-            let Self { app, call, pieces, .. } = self;
+            let Self { call, pieces, .. } = self;
             return send_whole(app, call, event, body, pieces.digest).await;
         }
         let response = self.run(first.into_iter().chain(second).collect()).await;
@@ -106,12 +108,13 @@ impl Upload<'_> {
             // The engine names the call.
             waiter: millpond_core::command::WaiterId(0),
         });
+        Phases::may_wait(WAIT_MAX);
         // Dropped on the way, the receipt has the engine remove what was stored.
         let Answer { outcome, receipt, .. } = self.app.submit(&self.call.place.environment, begin).await?;
         let Outcome::UploadBegun(upload) = outcome else { return Err(unexpected(&outcome)) };
         match upload {
             Some(upload) => self.store(upload, read).await?,
-            None => while self.pieces.next().await?.is_some() {},
+            None => while next(self.app, &mut self.pieces).await?.is_some() {},
         }
         let mut message = self.message;
         message.content = Arc::new(MessageContent {
@@ -145,11 +148,17 @@ impl Upload<'_> {
         for data in read {
             append(data).await?;
         }
-        let mut next = self.pieces.next().await?;
-        while let Some(data) = next {
-            let ((), piece) = tokio::try_join!(append(data), self.pieces.next())?;
-            next = piece;
+        let mut piece = next(app, &mut self.pieces).await?;
+        while let Some(data) = piece {
+            let ((), following) = tokio::try_join!(append(data), next(app, &mut self.pieces))?;
+            piece = following;
         }
         Ok(())
     }
+}
+
+async fn next(app: &App, pieces: &mut Pieces) -> Result<Option<Arc<[u8]>>, ApiError> {
+    let piece = pieces.next().await?;
+    app.bodies.came(piece.as_ref().map_or(0, |piece| piece.len()));
+    Ok(piece)
 }

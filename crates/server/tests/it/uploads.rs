@@ -1,4 +1,4 @@
-//! Large bodies on their way in (docs/decisions/0010).
+//! Large bodies on their way in (docs/decisions/0012).
 
 use std::convert::Infallible;
 use std::pin::Pin;
