@@ -14,9 +14,9 @@ use millpond_engine::{Answer, Engine};
 use crate::bodies::Bodies;
 use crate::envelope::EnvelopeLayer;
 use crate::error::ApiError;
-use crate::extract::Environment;
+use crate::extract::{self, Environment};
 use crate::guard::AllowedHosts;
-use crate::handlers::{environments, health, queues};
+use crate::handlers::{environments, health, openapi, queues};
 use crate::paths;
 use crate::shutdown::ShutdownWatch;
 
@@ -77,6 +77,7 @@ pub fn app(app: App) -> Router {
     let queue = || get(queues::get_or_why).delete(queues::delete).post(queues::verb);
     Router::new()
         .route(paths::HEALTH, get(health::get))
+        .route(paths::OPENAPI, get(openapi::get))
         .route(paths::ENVIRONMENTS, post(environments::create))
         .route(paths::QUEUES, post(queues::create))
         .route(paths::QUEUE, queue())
@@ -89,7 +90,7 @@ pub fn app(app: App) -> Router {
 }
 
 async fn no_route(uri: axum::http::Uri) -> ApiError {
-    ApiError::new(ErrorCode::NotFound, format!("no route {}", uri.path()))
+    extract::no_route(uri.path())
 }
 
 async fn no_method(method: axum::http::Method) -> ApiError {

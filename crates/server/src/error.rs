@@ -16,6 +16,9 @@ const RETRY_OVERLOADED_MS: u64 = 250;
 /// The same for a store that is away or full, and for a server that is being replaced.
 const RETRY_UNAVAILABLE_MS: u64 = 1_000;
 
+/// Stale leases that an error names.
+const STALE_NAMED_MAX: usize = 10;
+
 /// A refused or failed request.
 #[derive(Clone, Debug)]
 pub struct ApiError {
@@ -54,6 +57,14 @@ impl ApiError {
         let mut error = Self::new(ErrorCode::Internal, "the server failed, its log says more");
         error.cause = Some(cause.into());
         error
+    }
+
+    /// Leases of a call that applies as a whole; the first few of their messages are named.
+    pub(crate) fn lease_stale<S: AsRef<str>>(message_ids: &[S]) -> Self {
+        let named: Vec<_> = message_ids.iter().take(STALE_NAMED_MAX).map(AsRef::as_ref).collect();
+        let others = message_ids.len() - named.len();
+        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+        Self::new(ErrorCode::LeaseStale, format!("no longer held: {}{more}", named.join(", ")))
     }
 
     /// A body or part of it that is too large. `bytes` says how large, as far as that is known.
@@ -197,13 +208,12 @@ impl From<Rejection> for ApiError {
                 Self::new(ErrorCode::EtagMismatch, format!("the etag is {current} by now")).about("etag")
             }
             Rejection::IdempotencyKeyReused { key } => {
-                let detail = format!("idempotency key {key} was used for another send");
+                let detail = format!("idempotency key {key} was used for another call");
                 Self::new(ErrorCode::IdempotencyKeyReused, detail).about("idempotency-key")
             }
             Rejection::LeaseStale { stale } => {
                 let stale: Vec<_> = stale.iter().map(|lease| lease.message.to_string()).collect();
-                let detail = format!("no longer held: {}", stale.join(", "));
-                Self::new(ErrorCode::LeaseStale, detail)
+                Self::lease_stale(&stale)
             }
             Rejection::OutOfRange { field, value, limit } => out_of_range(field, value, limit),
             Rejection::QueueAlreadyExists { name } => {

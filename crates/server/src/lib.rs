@@ -9,6 +9,8 @@
 //! | `convert` | wire structs to core types, and back |
 //! | `extract` | paths, query parameters and bodies of requests |
 //! | `bodies` | how much bodies take together while they are read, and how long |
+//! | `idempotency` | what makes a call repeatable |
+//! | `openapi` | the OpenAPI document |
 //! | `guard`, `envelope` | who may ask at all; request ids and error bodies |
 //! | `serve`, `connection`, `delivery` | sockets, and when an answer counts as delivered |
 //! | `config`, `shutdown` | settings; how the server stops |
@@ -26,6 +28,8 @@ mod error;
 mod extract;
 mod guard;
 mod handlers;
+mod idempotency;
+pub mod openapi;
 mod paths;
 mod serve;
 mod shutdown;

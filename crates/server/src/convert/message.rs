@@ -1,9 +1,11 @@
 //! Events to message contents, and grants to leased messages.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use millpond_api::lease::{LeasedMessage, render_leased, render_leased_batch};
 use millpond_api::{AttributeValue, DataKind, Event, time};
+use millpond_core::command::NewMessage;
 use millpond_core::outcome::Grant;
 use millpond_core::row::{self, DeadLetter, DeadReason, MessageContent};
 
@@ -15,13 +17,18 @@ const DEAD_LETTER_REASON: &str = "deadletterreason";
 const DEAD_LETTER_TIME: &str = "deadlettertime";
 
 /// What is stored of an event.
-pub(crate) fn content_of(event: Event) -> MessageContent {
+fn content_of(event: Event) -> MessageContent {
     let attributes = event.attributes_json().into_boxed_str();
     let (data_kind, data) = match event.data {
         None => (row::DataKind::None, Vec::new()),
         Some(data) => (kind_to_core(data.kind), data.bytes),
     };
     MessageContent { attributes, data_kind, data: data.into_boxed_slice() }
+}
+
+/// A message of this event, with no options but its delay.
+pub(crate) fn new_message(event: Event, delay: Option<Duration>) -> NewMessage {
+    NewMessage { content: Arc::new(content_of(event)), delay, priority: 0, time_to_live: None }
 }
 
 /// The answer to a lease call.

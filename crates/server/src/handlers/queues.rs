@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::http::request::Parts;
 use axum::response::Response;
 use millpond_api::ErrorCode;
 use millpond_api::limits::CALL_BYTES_MAX;
 use millpond_api::name::check_id;
-use millpond_api::queue::QueueBody;
+use millpond_api::queue::{QueueBody, QueueUpdate};
 use millpond_core::command::DeleteQueue;
 use millpond_core::outcome::QueueView;
 use millpond_core::{Command, Outcome};
@@ -21,6 +22,23 @@ use crate::app::App;
 use crate::convert::{queue, why};
 use crate::error::ApiError;
 use crate::extract::{self, Place, Query};
+
+/// Verbs of a queue, and the method of each.
+pub(crate) const VERBS: [(&str, Method); 13] = [
+    ("ack", Method::POST),
+    ("extend", Method::POST),
+    ("lease", Method::POST),
+    ("nack", Method::POST),
+    ("pause", Method::POST),
+    ("peek", Method::POST),
+    ("purge", Method::POST),
+    ("redrive", Method::POST),
+    ("replay", Method::POST),
+    ("resume", Method::POST),
+    ("send", Method::POST),
+    ("settle", Method::POST),
+    ("why", Method::GET),
+];
 
 /// Characters of an id that the server makes: 32 of them, so that five bits choose one.
 const ID_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -37,9 +55,9 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
         check_id(id).map_err(|fault| fault.at("queue_id", id))?;
     }
     let body = extract::json_body(&app, &parts.headers, body, CALL_BYTES_MAX).await?;
-    let body = QueueBody::parse(&body)?;
-    let id = new_id(given, &body, &place)?;
-    let create = queue::to_create(id, body, &place.environment.name, validate_only)?;
+    let update = QueueUpdate::parse(&body, None)?;
+    let id = new_id(given, &update.body, &place)?;
+    let create = queue::to_create(id, &update, &place.environment.name, validate_only)?;
     let answer = app.submit(&place.environment, Command::CreateQueue(create)).await;
     show(answer.map_err(|error| error.under(queue::path_of))?.outcome, &place)
 }
@@ -72,7 +90,7 @@ pub(crate) async fn get_or_why(State(app): State<Arc<App>>, request: Request) ->
     let explain = match place.verb {
         None => false,
         Some("why") => true,
-        Some(verb) => return Err(wrong_verb(verb, "GET")),
+        Some(verb) => return Err(wrong_verb(verb, request.method())),
     };
     Query::of(request.uri(), &[])?;
     let command = Command::GetQueue { queue: place.queue()? };
@@ -91,7 +109,7 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Res
     let query = Query::of(&parts.uri, &["allow_missing", "etag", "force", "validate_only"])?;
     let place = Place::of(&app, parts.uri.path())?;
     if let Some(verb) = place.verb {
-        return Err(wrong_verb(verb, "DELETE"));
+        return Err(wrong_verb(verb, &parts.method));
     }
     let command = Command::DeleteQueue(DeleteQueue {
         name: place.queue()?,
@@ -120,19 +138,18 @@ pub(crate) async fn verb(State(app): State<Arc<App>>, request: Request) -> Resul
         Some("purge") => purge(&app, &place, &parts, body).await,
         Some("resume") => resume(&app, &place, &parts, body).await,
         Some("send") => send::send(&app, &place, &parts, body).await,
-        Some(verb) => Err(wrong_verb(verb, "POST")),
+        Some("settle") => settle::together(&app, &place, &parts, body).await,
+        Some(verb) => Err(wrong_verb(verb, &parts.method)),
         None => Err(ApiError::method_not_allowed("GET, DELETE")),
     }
 }
 
 /// The verb is not one of this method: of another, or of none.
-fn wrong_verb(verb: &str, method: &str) -> ApiError {
-    match verb {
-        "why" => ApiError::method_not_allowed("GET"),
-        "ack" | "extend" | "lease" | "nack" | "pause" | "purge" | "resume" | "send" => {
-            ApiError::method_not_allowed("POST")
-        }
-        _ => ApiError::new(ErrorCode::NotFound, format!("no verb {verb:?} for {method}")),
+pub(super) fn wrong_verb(verb: &str, method: &Method) -> ApiError {
+    match VERBS.iter().find(|(known, _)| *known == verb) {
+        Some((_, Method::GET)) => ApiError::method_not_allowed("GET"),
+        Some(_) => ApiError::method_not_allowed("POST"),
+        None => ApiError::new(ErrorCode::NotFound, format!("no verb {verb:?} for {method}")),
     }
 }
 
@@ -162,7 +179,7 @@ async fn no_arguments(app: &App, parts: &Parts, body: Body) -> Result<(), ApiErr
     extract::check_no_fields(&extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?)
 }
 
-fn show(outcome: Outcome, place: &Place<'_>) -> Result<Response, ApiError> {
+pub(super) fn show(outcome: Outcome, place: &Place<'_>) -> Result<Response, ApiError> {
     let Outcome::Queue(view) = outcome else { return Err(unexpected(&outcome)) };
     let view: &QueueView = &view;
     let name = place.name_of(&view.queue.name)?;

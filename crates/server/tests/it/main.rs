@@ -1,6 +1,7 @@
 //! Black-box tests: through the router without a socket, and of connections over real ones.
 
 mod connections;
+mod documented;
 mod errors;
 mod guards;
 mod hang_ups;
@@ -10,4 +11,5 @@ mod limits;
 mod queues;
 mod routes;
 mod sends;
+mod settles;
 mod stops;
