@@ -6,6 +6,7 @@
 mod create_queue;
 mod delete_queue;
 mod lease;
+mod list_queues;
 mod pause_queue;
 mod purge_queue;
 mod retry;
@@ -52,6 +53,9 @@ impl Core {
             Command::DeleteQueue(delete) => self.delete_queue(delete),
             Command::GetQueue { queue } => self.get_queue(queue, stamp),
             Command::Lease(lease) => self.lease(lease, stamp),
+            Command::ListQueues { after, descending, limit } => {
+                self.list_queues(after.as_deref(), *descending, *limit, stamp)
+            }
             Command::PauseQueue { queue } => self.pause_queue(queue, stamp),
             Command::PurgeQueue { queue } => self.purge_queue(queue, stamp),
             Command::ResumeQueue { queue } => self.resume_queue(queue, stamp),

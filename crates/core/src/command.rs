@@ -23,6 +23,15 @@ pub enum Command {
     },
     /// Take messages to work on.
     Lease(Lease),
+    /// Look at the queues, in the order of their names.
+    ListQueues {
+        /// Begin behind this name, which need not be a queue's; `None`: at the beginning.
+        after: Option<Box<str>>,
+        /// From the last name to the first.
+        descending: bool,
+        /// At most so many: 1 to [`crate::limits::LISTED_QUEUES_MAX`].
+        limit: usize,
+    },
     /// Stop handing messages out.
     PauseQueue {
         /// Its name.

@@ -34,6 +34,8 @@ pub const IDEMPOTENCY_WINDOW_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 /// Longest backoff.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Most queues of one page of a list.
+pub const LISTED_QUEUES_MAX: usize = 1_000;
 /// Longest queue name, in bytes.
 pub const NAME_BYTES_MAX: usize = 63;
 /// Most bytes of a queue's annotations.

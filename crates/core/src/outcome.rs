@@ -18,6 +18,13 @@ pub enum Outcome {
     Purged(u64),
     /// A queue as it is now, or would be.
     Queue(Box<QueueView>),
+    /// A page of queues as they are now, in the order asked for.
+    Queues {
+        /// The queues.
+        views: Vec<QueueView>,
+        /// Others lie behind them.
+        more: bool,
+    },
     /// The queue is gone; `false`: it was not there.
     QueueDeleted(bool),
     /// Refused; nothing was changed.

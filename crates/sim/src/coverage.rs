@@ -15,13 +15,14 @@ pub struct Coverage {
 }
 
 /// Outcomes that have to occur.
-const OUTCOMES: [&str; 10] = [
+const OUTCOMES: [&str; 11] = [
     "Done",
     "Leased empty",
     "Leased some",
     "Purged",
     "Queue",
     "QueueDeleted",
+    "Queues",
     "Sent",
     "Sent repeated",
     "Settled",
@@ -97,6 +98,7 @@ impl Coverage {
             Outcome::Purged(_) => "outcome Purged",
             Outcome::Queue(_) => "outcome Queue",
             Outcome::QueueDeleted(_) => "outcome QueueDeleted",
+            Outcome::Queues { .. } => "outcome Queues",
             Outcome::Rejected(rejection) => return self.rejection(rejection),
             Outcome::Sent(sent) if sent.repeated => "outcome Sent repeated",
             Outcome::Sent(_) => "outcome Sent",

@@ -7,6 +7,7 @@ mod create_queue;
 mod delete_queue;
 mod get_queue;
 mod lease;
+mod list_queues;
 mod pause_queue;
 mod purge_queue;
 mod resume_queue;
@@ -36,6 +37,8 @@ pub enum Kind {
     GetQueue,
     /// [`Command::Lease`]
     Lease,
+    /// [`Command::ListQueues`]
+    ListQueues,
     /// [`Command::PauseQueue`]
     PauseQueue,
     /// [`Command::PurgeQueue`]
@@ -56,12 +59,13 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::CancelWait,
         Self::CreateQueue,
         Self::DeleteQueue,
         Self::GetQueue,
         Self::Lease,
+        Self::ListQueues,
         Self::PauseQueue,
         Self::PurgeQueue,
         Self::ResumeQueue,
@@ -81,6 +85,7 @@ impl Kind {
             Command::DeleteQueue(_) => Self::DeleteQueue,
             Command::GetQueue { .. } => Self::GetQueue,
             Command::Lease(_) => Self::Lease,
+            Command::ListQueues { .. } => Self::ListQueues,
             Command::PauseQueue { .. } => Self::PauseQueue,
             Command::PurgeQueue { .. } => Self::PurgeQueue,
             Command::ResumeQueue { .. } => Self::ResumeQueue,
@@ -100,6 +105,7 @@ impl Kind {
             Self::DeleteQueue => 24,
             Self::GetQueue => 40,
             Self::Lease => 330,
+            Self::ListQueues => 14,
             Self::PauseQueue => 12,
             Self::PurgeQueue => 10,
             Self::ResumeQueue => 20,
@@ -209,6 +215,7 @@ impl Scene<'_> {
             Kind::DeleteQueue => delete_queue::generate(self),
             Kind::GetQueue => get_queue::generate(self),
             Kind::Lease => lease::generate(self),
+            Kind::ListQueues => list_queues::generate(self),
             Kind::PauseQueue => pause_queue::generate(self),
             Kind::PurgeQueue => purge_queue::generate(self),
             Kind::ResumeQueue => resume_queue::generate(self),
@@ -232,6 +239,9 @@ pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
         Command::DeleteQueue(delete) => delete_queue::predict(auditor, delete, answered),
         Command::GetQueue { queue } => get_queue::predict(auditor, queue, answered),
         Command::Lease(lease) => lease::predict(auditor, lease, answered),
+        Command::ListQueues { after, descending, limit } => {
+            list_queues::predict(auditor, after.as_deref(), *descending, *limit, answered)
+        }
         Command::PauseQueue { queue } => pause_queue::predict(auditor, queue, answered),
         Command::PurgeQueue { queue } => purge_queue::predict(auditor, queue, answered),
         Command::ResumeQueue { queue } => resume_queue::predict(auditor, queue, answered),

@@ -96,7 +96,8 @@ fn check_name(name: &str) -> Result<(), Rejection> {
     Err(Rejection::out_of_range("queue_id", name, limit))
 }
 
-fn check_range<T: PartialOrd + ToString>(
+/// Whether a number lies in a range, both ends included.
+pub(super) fn check_range<T: PartialOrd + ToString>(
     field: &'static str,
     value: T,
     low: T,

@@ -7,6 +7,7 @@ mod concurrency;
 mod dead_letters;
 mod idempotency;
 mod leases;
+mod list_queues;
 mod pause_and_why;
 mod purge_and_delete;
 mod retention;

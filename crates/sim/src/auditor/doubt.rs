@@ -54,6 +54,7 @@ impl<'a> Doubt<'a> {
                 Command::CancelWait(_)
                 | Command::GetQueue { .. }
                 | Command::Lease(_)
+                | Command::ListQueues { .. }
                 | Command::SetSpace { .. }
                 | Command::Tick => {}
             }

@@ -2,10 +2,25 @@
 
 use millpond_core::Outcome;
 use millpond_core::command::LeaseRef;
-use millpond_core::outcome::{Grant, Sent};
+use millpond_core::outcome::{Grant, QueueView, Sent};
 
 use super::words::{Words, refusal, show, why};
 use super::world::World;
+
+/// Counts that are not zero, and why.
+fn show_view(view: &QueueView) -> String {
+    let counters = &view.counters;
+    let counts = [
+        ("ready", counters.ready),
+        ("delayed", counters.delayed),
+        ("leased", counters.leased),
+        ("dead", counters.dead),
+        ("completed", counters.completed),
+    ];
+    let counts = counts.iter().filter(|(_, count)| *count > 0);
+    let counts: String = counts.map(|(name, count)| format!("{name}={count} ")).collect();
+    format!("{counts}why={}", why(view.why))
+}
 
 impl World {
     pub(super) fn show(&mut self, words: &Words<'_>, outcome: &Outcome) -> String {
@@ -17,23 +32,14 @@ impl World {
                 self.show_leased(&queue, outcome)
             }
             Outcome::Purged(count) => format!("purged {count}"),
-            Outcome::Queue(view) if words.verb == "show" => {
-                let counters = &view.counters;
-                let counts = [
-                    ("ready", counters.ready),
-                    ("delayed", counters.delayed),
-                    ("leased", counters.leased),
-                    ("dead", counters.dead),
-                    ("completed", counters.completed),
-                ];
-                let counts: String = counts
-                    .iter()
-                    .filter(|(_, count)| *count > 0)
-                    .map(|(name, n)| format!("{name}={n} "))
-                    .collect();
-                format!("{counts}why={}", why(view.why))
-            }
+            Outcome::Queue(view) if words.verb == "show" => show_view(view),
             Outcome::Queue(_) => String::new(),
+            Outcome::Queues { views, .. } if views.is_empty() => "none".to_owned(),
+            Outcome::Queues { views, more } => {
+                let named = views.iter().map(|view| format!("{} {}", view.queue.name, show_view(view)));
+                let more = more.then(|| "and more".to_owned());
+                named.chain(more).collect::<Vec<_>>().join(", ")
+            }
             Outcome::QueueDeleted(was_there) => {
                 (if *was_there { "deleted" } else { "was not there" }).to_owned()
             }

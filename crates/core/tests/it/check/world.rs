@@ -167,6 +167,11 @@ impl World {
                 force: words.has("force"),
                 validate_only: false,
             }),
+            "list" => Command::ListQueues {
+                after: words.get("after").map(Into::into),
+                descending: words.has("descending"),
+                limit: words.number("limit").unwrap_or(50),
+            },
             "show" => Command::GetQueue { queue: queue() },
             "pause" => Command::PauseQueue { queue: queue() },
             "resume" => Command::ResumeQueue { queue: queue() },
