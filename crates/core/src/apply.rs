@@ -14,6 +14,7 @@ mod send;
 mod settle;
 mod tick;
 mod undo;
+mod update_queue;
 mod view;
 
 use crate::change::RowKey;
@@ -67,6 +68,7 @@ impl Core {
             Command::Settle(settle) => self.settle(settle, stamp),
             Command::Tick => Ok(self.tick(stamp)),
             Command::Undo(leases) => self.undo(leases, stamp),
+            Command::UpdateQueue(update) => self.update_queue(update, stamp),
         };
         match result {
             Ok(outcome) => {

@@ -60,6 +60,8 @@ pub enum Command {
     Tick,
     /// Take grants back whose answer nobody got (design-holes B13).
     Undo(Vec<LeaseRef>),
+    /// Give a queue other policies or annotations.
+    UpdateQueue(UpdateQueue),
 }
 
 /// Names a waiting lease call; chosen by the engine, ascending, never reused while the environment is open.
@@ -90,6 +92,23 @@ pub struct DeleteQueue {
     pub allow_missing: bool,
     /// Also if another queue names it as its dead-letter queue.
     pub force: bool,
+    /// Check everything and store nothing.
+    pub validate_only: bool,
+}
+
+/// See [`Command::UpdateQueue`]. Spec and annotations are whole: what is to stay is given again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UpdateQueue {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its policies from now on.
+    pub spec: QueueSpec,
+    /// Labels, annotations and display name as JSON, opaque to the core; at most 16 KiB.
+    pub annotations: Box<str>,
+    /// Only if its etag is this.
+    pub etag: Option<Box<str>>,
+    /// A missing queue is made, unless an etag is given.
+    pub allow_missing: bool,
     /// Check everything and store nothing.
     pub validate_only: bool,
 }

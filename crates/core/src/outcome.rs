@@ -62,6 +62,8 @@ pub struct Grant {
     pub generation: LeaseGeneration,
     /// How often it was handed out, this time included.
     pub delivery_count: u32,
+    /// The hold began then.
+    pub leased_at: Timestamp,
     /// The hold ends then.
     pub lease_until: Timestamp,
     /// When it was sent.

@@ -16,6 +16,7 @@ mod set_space;
 mod settle;
 mod tick;
 mod undo;
+mod update_queue;
 
 use millpond_core::Command;
 use millpond_core::command::{LeaseRef, WaiterId};
@@ -55,11 +56,13 @@ pub enum Kind {
     Tick,
     /// [`Command::Undo`]
     Undo,
+    /// [`Command::UpdateQueue`]
+    UpdateQueue,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::CancelWait,
         Self::CreateQueue,
         Self::DeleteQueue,
@@ -74,6 +77,7 @@ impl Kind {
         Self::Settle,
         Self::Tick,
         Self::Undo,
+        Self::UpdateQueue,
     ];
 
     /// The kind of a command.
@@ -94,6 +98,7 @@ impl Kind {
             Command::Settle(_) => Self::Settle,
             Command::Tick => Self::Tick,
             Command::Undo(_) => Self::Undo,
+            Command::UpdateQueue(_) => Self::UpdateQueue,
         }
     }
 
@@ -114,6 +119,7 @@ impl Kind {
             Self::Settle => 230,
             Self::Tick => 12,
             Self::Undo => 14,
+            Self::UpdateQueue => 28,
         }
     }
 
@@ -224,6 +230,7 @@ impl Scene<'_> {
             Kind::Settle => settle::generate(self),
             Kind::Tick => tick::generate(),
             Kind::Undo => undo::generate(self),
+            Kind::UpdateQueue => update_queue::generate(self),
         }
     }
 }
@@ -250,5 +257,6 @@ pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
         Command::Settle(settle) => settle::predict(auditor, settle, answered),
         Command::Tick => tick::predict(answered),
         Command::Undo(leases) => undo::predict(auditor, leases, answered),
+        Command::UpdateQueue(update) => update_queue::predict(auditor, update, answered),
     }
 }

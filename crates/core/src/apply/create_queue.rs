@@ -14,9 +14,7 @@ use crate::state::{Core, QueueState};
 
 impl Core {
     pub(super) fn create_queue(&mut self, create: &CreateQueue, stamp: &Stamp) -> Result<Outcome, Stop> {
-        check_name(&create.name)?;
-        check_range("annotations", create.annotations.len(), 0, limits::ANNOTATIONS_BYTES_MAX)?;
-        check_spec(&create.spec)?;
+        check_queue(&create.name, &create.annotations, &create.spec)?;
         if self.names.contains_key(&create.name) {
             return Err(Rejection::QueueAlreadyExists { name: create.name.clone() }.into());
         }
@@ -53,7 +51,7 @@ impl Core {
     }
 
     /// A dead-letter queue must exist and must not lead back.
-    fn check_dead_letter_queue(&self, name: &str, spec: &QueueSpec) -> Result<(), Rejection> {
+    pub(super) fn check_dead_letter_queue(&self, name: &str, spec: &QueueSpec) -> Result<(), Rejection> {
         let AtLimit::MoveTo { queue: target, .. } = &spec.at_limit else { return Ok(()) };
         let invalid = |problem| Err(Rejection::DeadLetterQueueInvalid { name: target.clone(), problem });
         if **target == *name {
@@ -81,6 +79,13 @@ fn draw_uid(stamp: &Stamp, salt: u64) -> Uid {
     let high = mix(stamp.entropy ^ mix(salt));
     let low = mix(high);
     Uid((time << 80) | (u128::from(high & 0xffff) << 64) | u128::from(low))
+}
+
+/// Whether name, annotations and spec are such as a queue may have.
+pub(super) fn check_queue(name: &str, annotations: &str, spec: &QueueSpec) -> Result<(), Rejection> {
+    check_name(name)?;
+    check_range("annotations", annotations.len(), 0, limits::ANNOTATIONS_BYTES_MAX)?;
+    check_spec(spec)
 }
 
 fn check_name(name: &str) -> Result<(), Rejection> {

@@ -69,8 +69,6 @@ impl Core {
             if !queue.row.deleted {
                 let counted = counters.remove(number).unwrap_or_default();
                 check_counts(&queue.row.name, &queue.counters, &counted)?;
-                let limit = queue.row.spec.concurrency_max.map_or(u64::MAX, u64::from);
-                demand!(counted.leased <= limit, "{} leases held, limit {limit}", counted.leased);
                 demand!(
                     queue.ready.iter().all(|key| rows.contains_key(&key.sequence)),
                     "the ready window of {} holds a row that is not",

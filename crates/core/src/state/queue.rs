@@ -148,10 +148,15 @@ impl QueueState {
         }
     }
 
+    /// How many leases may be held at once. More are held only after a limit was lowered, until they end.
+    pub(crate) fn leased_limit(&self) -> u64 {
+        let concurrency = self.row.spec.concurrency_max.map_or(u64::MAX, u64::from);
+        concurrency.min(u64::from(self.row.spec.leased_max))
+    }
+
     /// How many more leases the queue's limits allow.
     pub(crate) fn room(&self) -> u64 {
-        let concurrency = self.row.spec.concurrency_max.map_or(u64::MAX, u64::from);
-        concurrency.min(u64::from(self.row.spec.leased_max)).saturating_sub(self.counters.leased)
+        self.leased_limit().saturating_sub(self.counters.leased)
     }
 
     /// The earliest time at which a row in memory is due.

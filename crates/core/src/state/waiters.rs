@@ -13,7 +13,8 @@ use std::time::Duration;
 pub(crate) struct Waiter {
     pub(crate) max_messages: u32,
     pub(crate) min_messages: u32,
-    pub(crate) visibility: Duration,
+    /// How long its leases are to last; `None`: as long as the queue says when it gets them.
+    pub(crate) visibility_timeout: Option<Duration>,
     pub(crate) deadline: Timestamp,
 }
 
@@ -83,7 +84,7 @@ mod tests {
         Waiter {
             max_messages: 100,
             min_messages,
-            visibility: Duration::from_secs(30),
+            visibility_timeout: None,
             deadline: Timestamp::ZERO,
         }
     }

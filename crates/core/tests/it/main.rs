@@ -13,5 +13,6 @@ mod purge_and_delete;
 mod retention;
 mod settle_held_leases;
 mod settle_lost_leases;
+mod update_queue;
 mod waiters;
 mod windows;

@@ -4,9 +4,10 @@ use millpond_core::command::Send;
 use millpond_core::id::MessageId;
 use millpond_core::limits::IDEMPOTENCY_WINDOW_MAX;
 use millpond_core::outcome::Sent;
+use millpond_core::spec::QueueSpec;
 use millpond_core::time::Timestamp;
 
-use crate::auditor::{Answered, Auditor, Breach, QueueModel, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Breach, Verdict, demand};
 
 /// A send that its queue remembers.
 #[derive(Clone, Debug)]
@@ -20,8 +21,8 @@ pub struct Remembered {
 }
 
 /// How long a queue remembers a key.
-pub(super) fn remembered_until(queue: &QueueModel, sent_at: Timestamp) -> Timestamp {
-    let window = queue.spec.retention.unwrap_or(IDEMPOTENCY_WINDOW_MAX).min(IDEMPOTENCY_WINDOW_MAX);
+pub(super) fn remembered_until(spec: &QueueSpec, sent_at: Timestamp) -> Timestamp {
+    let window = spec.retention.unwrap_or(IDEMPOTENCY_WINDOW_MAX).min(IDEMPOTENCY_WINDOW_MAX);
     sent_at.plus(window)
 }
 
@@ -65,7 +66,7 @@ impl Auditor {
         let remembered = Remembered {
             digest: idempotency.digest,
             ids: Some(sent.ids.clone()),
-            expires_at: remembered_until(queue, sent_at),
+            expires_at: remembered_until(&queue.spec, sent_at),
         };
         self.dedup.insert(name, remembered);
         self.sent(send, &sent.ids, answered)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_core::Command;
-use millpond_core::command::{LeaseRef, Send, SettleAction};
+use millpond_core::command::{LeaseRef, Send, SettleAction, UpdateQueue};
 use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
 use millpond_core::row::{DeliveryRow, DeliveryState};
 use millpond_core::time::Timestamp;
@@ -23,6 +23,8 @@ pub(super) struct Doubt<'a> {
     pub(super) messages: BTreeSet<MessageId>,
     /// Sends that may have been taken.
     pub(super) sends: Vec<&'a Send>,
+    /// Changes of queues that may have been made.
+    pub(super) updates: Vec<&'a UpdateQueue>,
 }
 
 impl<'a> Doubt<'a> {
@@ -51,6 +53,7 @@ impl<'a> Doubt<'a> {
                 Command::Undo(leases) => {
                     doubt.leases.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
                 }
+                Command::UpdateQueue(update) => doubt.updates.push(update),
                 Command::CancelWait(_)
                 | Command::GetQueue { .. }
                 | Command::Lease(_)
@@ -61,6 +64,11 @@ impl<'a> Doubt<'a> {
         }
         doubt.messages.extend(doubt.leases.iter().map(|(message, _)| *message));
         doubt
+    }
+
+    /// Changes of this queue that may have been made.
+    pub(super) fn updates_of(&self, name: &str) -> impl Iterator<Item = &'a UpdateQueue> {
+        self.updates.iter().copied().filter(move |update| *update.name == *name)
     }
 }
 
@@ -106,13 +114,20 @@ impl Auditor {
             "{present} of {} messages of one send are stored",
             tokens.len()
         );
+        // Under which of the policies that its queue may have had meanwhile, cannot be told.
+        let changed = doubt.updates_of(&send.queue).next().is_some();
         for (message, token) in send.messages.iter().zip(&tokens) {
+            let delay = message.delay.unwrap_or_default();
             if let Some(row) = found(token)
                 && !self.messages.contains_key(token)
             {
                 self.admit(message, row.message_id(), row.queue, index)?;
                 if let Some(message) = self.messages.get_mut(token) {
                     message.moved = row.dead_letter.is_some();
+                    if changed {
+                        message.expires = (row.expires_at, row.expires_at);
+                        message.delay = delay;
+                    }
                 }
             }
         }

@@ -42,7 +42,9 @@ pub enum Ended {
 pub struct Grant {
     /// The queue that granted it.
     pub queue: QueueNumber,
-    /// When.
+    /// When it was asked for; 0: nobody knows.
+    pub asked: u64,
+    /// When it was granted.
     pub granted_at: Timestamp,
     /// The earliest and the latest time at which it can end by itself.
     pub until: (Timestamp, Timestamp),
@@ -142,6 +144,11 @@ impl Message {
             base: Base::default(),
             life: Life::Alive,
         }
+    }
+
+    /// When its last lease was asked for: the policies that counted at the end of that lease counted then or later.
+    pub(super) fn last_asked(&self) -> u64 {
+        self.grants.values().next_back().map_or(0, |grant| grant.asked)
     }
 
     /// Grants that the base does not count.

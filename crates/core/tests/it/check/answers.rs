@@ -32,8 +32,17 @@ impl World {
                 self.show_leased(&queue, outcome)
             }
             Outcome::Purged(count) => format!("purged {count}"),
-            Outcome::Queue(view) if words.verb == "show" => show_view(view),
-            Outcome::Queue(_) => String::new(),
+            Outcome::Queue(view) => {
+                let (name, etag) = (view.queue.name.to_string(), view.etag());
+                self.identities.insert(name, etag.split('-').next().unwrap_or_default().to_owned());
+                match words.verb {
+                    "show" => show_view(view),
+                    "update" => {
+                        format!("generation={} revision={}", view.queue.generation, view.queue.revision)
+                    }
+                    _ => String::new(),
+                }
+            }
             Outcome::Queues { views, .. } if views.is_empty() => "none".to_owned(),
             Outcome::Queues { views, more } => {
                 let named = views.iter().map(|view| format!("{} {}", view.queue.name, show_view(view)));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use millpond_core::command::{
     CreateQueue, DeleteQueue, Idempotency, Lease, LeaseRef, NewMessage, Require, Send, Settle, SettleAction,
-    Settlement, WaiterId,
+    Settlement, UpdateQueue, WaiterId,
 };
 use millpond_core::id::{LeaseGeneration, MessageId};
 use millpond_core::row::{DataKind, MessageContent};
@@ -26,6 +26,8 @@ pub(crate) struct World {
     /// Leases of a message, in order, with the queue that granted them.
     pub(super) leases: BTreeMap<String, Vec<(LeaseRef, String)>>,
     waiters: Vec<(String, String)>,
+    /// The part of each queue's etags that stays the same, as last seen.
+    pub(super) identities: BTreeMap<String, String>,
 }
 
 impl World {
@@ -50,6 +52,7 @@ impl World {
             names: BTreeMap::new(),
             leases: BTreeMap::new(),
             waiters: Vec::new(),
+            identities: BTreeMap::new(),
         }
     }
 
@@ -160,6 +163,14 @@ impl World {
                 annotations: "{}".into(),
                 validate_only: false,
             }),
+            "update" => Command::UpdateQueue(UpdateQueue {
+                name: words.bare[0].into(),
+                spec: spec(words),
+                annotations: words.get("annotations").unwrap_or("{}").into(),
+                etag: words.get("etag").map(|revision| self.etag(words.bare[0], revision)),
+                allow_missing: words.has("allow_missing"),
+                validate_only: words.has("validate_only"),
+            }),
             "delete" => Command::DeleteQueue(DeleteQueue {
                 name: words.bare[0].into(),
                 etag: None,
@@ -184,6 +195,12 @@ impl World {
             "settle" | "ack" | "nack" | "extend" => Command::Settle(self.settle(words)),
             other => panic!("{other} is no command"),
         }
+    }
+
+    /// The etag that a queue had at a revision.
+    fn etag(&self, queue: &str, revision: &str) -> Box<str> {
+        let identity = self.identities.get(queue).map_or("0", String::as_str);
+        format!("{identity}-{revision}").into()
     }
 
     fn waiter(&self, name: &str) -> WaiterId {
