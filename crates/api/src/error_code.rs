@@ -45,6 +45,7 @@ macro_rules! error_codes {
 }
 
 error_codes! {
+    ByteLimit "byte_limit" 429 retry "environment holds too many bytes",
     CrossOrigin "cross_origin" 403 final "request comes from another web origin",
     DedupLimit "dedup_limit" 429 final "too many live idempotency keys",
     EnvironmentNotFound "environment_not_found" 404 final "environment does not exist",
@@ -56,6 +57,7 @@ error_codes! {
     InvalidState "invalid_state" 409 final "resource is in a state that forbids this",
     LeaseStale "lease_stale" 409 final "lease is no longer held",
     MalformedJson "malformed_json" 400 final "body is not valid json",
+    MessageLimit "message_limit" 429 retry "environment holds too many messages",
     MethodNotAllowed "method_not_allowed" 405 final "route has no such method",
     MissingField "missing_field" 400 final "required field is missing",
     NotFound "not_found" 404 final "no such route",
@@ -112,6 +114,8 @@ mod tests {
         let retryable: Vec<_> =
             ErrorCode::all().iter().filter(|code| code.retryable()).map(|c| c.as_str()).collect();
         let expected = [
+            "byte_limit",
+            "message_limit",
             "outcome_unknown",
             "request_timeout",
             "server_overloaded",

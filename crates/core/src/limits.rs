@@ -62,6 +62,10 @@ pub struct CoreSettings {
     pub due_per_busy_batch: usize,
     /// Live remembered sends; beyond it keyed sends are refused.
     pub dedup_keys: u64,
+    /// Messages in the environment, in any state; beyond it sends are refused.
+    pub messages: u64,
+    /// Bytes of their contents, attributes and data; beyond it sends are refused.
+    pub bytes: u64,
     /// Queues in the environment.
     pub queues: usize,
     /// Waiting lease calls in the environment.
@@ -76,6 +80,8 @@ impl Default for CoreSettings {
             due_per_batch: 1_000,
             due_per_busy_batch: 100,
             dedup_keys: 10_000_000,
+            messages: u64::MAX,
+            bytes: u64::MAX,
             queues: 20_000,
             waiters: 20_000,
         }

@@ -161,6 +161,15 @@ pub enum Rejection {
         /// What is wrong with it.
         problem: DeadLetterProblem,
     },
+    /// The contents of the environment's messages would be too large in all.
+    ByteLimit {
+        /// Bytes that there are, less what the same call would have taken out.
+        held: u64,
+        /// Bytes that the call brings.
+        more: u64,
+        /// The limit, in bytes.
+        limit: u64,
+    },
     /// Too many remembered sends.
     DedupLimit {
         /// The limit.
@@ -175,6 +184,15 @@ pub enum Rejection {
     IdempotencyKeyReused {
         /// The key.
         key: Box<str>,
+    },
+    /// The environment would have too many messages.
+    MessageLimit {
+        /// Messages that there are, less what the same call would have taken out.
+        held: u64,
+        /// Messages that the call brings.
+        more: u64,
+        /// The limit.
+        limit: u64,
     },
     /// A value is outside its range.
     OutOfRange {

@@ -76,6 +76,14 @@ pub struct CountersRow {
     pub completed: u64,
     /// Stored deliveries in state cancelled.
     pub cancelled: u64,
+    /// Bytes of the contents of ready and delayed deliveries, which a purge removes together.
+    pub waiting_bytes: u64,
+    /// Bytes of leased deliveries.
+    pub leased_bytes: u64,
+    /// Bytes of dead deliveries.
+    pub dead_bytes: u64,
+    /// Bytes of completed and cancelled deliveries.
+    pub finished_bytes: u64,
     /// Ever sent or moved in.
     pub total_sent: u64,
     /// Leases ever granted.
@@ -90,6 +98,20 @@ pub struct CountersRow {
     pub total_expired: u64,
     /// When a consumer last asked, as of the last commit that wrote this row.
     pub consumer_seen_at: Timestamp,
+}
+
+impl CountersRow {
+    /// Deliveries in any state.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.ready + self.delayed + self.leased + self.dead + self.completed + self.cancelled
+    }
+
+    /// Bytes of deliveries in any state.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.waiting_bytes + self.leased_bytes + self.dead_bytes + self.finished_bytes
+    }
 }
 
 /// How `data` is to be shown; the bytes are kept as they came.
@@ -182,6 +204,8 @@ pub struct DeliveryRow {
     pub nonce: u64,
     /// When the message was sent.
     pub sent_at: Timestamp,
+    /// Bytes of its content: attributes and data.
+    pub size_bytes: u64,
     /// Sequence drawn when it entered this queue: its own, or a later one if it was moved here.
     pub entered: Sequence,
     /// Its state; never derived from a comparison with the time.

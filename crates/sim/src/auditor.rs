@@ -12,6 +12,7 @@ mod lease;
 mod message;
 mod order;
 mod queue;
+mod quota;
 mod settle;
 mod stored;
 

@@ -30,12 +30,14 @@ const OUTCOMES: [&str; 11] = [
 ];
 
 /// Rejections that have to occur.
-const REJECTIONS: [&str; 12] = [
+const REJECTIONS: [&str; 14] = [
+    "ByteLimit",
     "DeadLetterQueueInvalid",
     "DedupLimit",
     "EtagMismatch",
     "IdempotencyKeyReused",
     "LeaseStale",
+    "MessageLimit",
     "OutOfRange",
     "QueueAlreadyExists",
     "QueueInUse",

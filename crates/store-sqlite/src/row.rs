@@ -17,7 +17,7 @@ use crate::spec;
 /// Columns that [`delivery`] reads, in its order.
 pub(crate) const DELIVERY_COLUMNS: &str = "sequence, queue, state, priority_descending, retried, order_at, due_at, \
      leased_at, lease_generation, delivery_count, failure_count, lost_lease_count, expires_at, nonce, sent_at, \
-     entered, dead_at, dead_reason, dead_queue";
+     entered, dead_at, dead_reason, dead_queue, size_bytes";
 
 /// Columns that [`dedup`] reads, in its order.
 pub(crate) const DEDUP_COLUMNS: &str =
@@ -26,7 +26,7 @@ pub(crate) const DEDUP_COLUMNS: &str =
 /// Columns that [`queue_with_counters`] reads, in its order.
 pub(crate) const QUEUE_COLUMNS: &str = "queue.number, name, uid, generation, revision, created_at, updated_at, \
      annotations, spec, paused_at, purged_through, deleted, sweep_owed, counters.ready, delayed, leased, dead, \
-     completed, cancelled, total_sent, total_delivered, total_undone, total_acked, total_dead, total_expired, \
+     completed, cancelled, waiting_bytes, leased_bytes, dead_bytes, finished_bytes, total_sent, total_delivered, total_undone, total_acked, total_dead, total_expired, \
      consumer_seen_at";
 
 pub(crate) fn state_code(state: DeliveryState) -> i64 {
@@ -102,6 +102,7 @@ pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
         queue: QueueNumber(row.get(1)?),
         nonce: unsigned(row, 13)?,
         sent_at: time(row, 14)?,
+        size_bytes: unsigned(row, 19)?,
         entered: sequence(row, 15)?,
         state: known(2, state(row.get(2)?))?,
         priority: known(3, priority.checked_neg().and_then(|priority| i32::try_from(priority).ok()))?,
@@ -167,13 +168,17 @@ pub(crate) fn queue_with_counters(row: &Row<'_>) -> Result<(QueueRow, CountersRo
         dead: count(16)?,
         completed: count(17)?,
         cancelled: count(18)?,
-        total_sent: count(19)?,
-        total_delivered: count(20)?,
-        total_undone: count(21)?,
-        total_acked: count(22)?,
-        total_dead: count(23)?,
-        total_expired: count(24)?,
-        consumer_seen_at: Timestamp::from_millis(count(25)?.cast_signed()),
+        waiting_bytes: count(19)?,
+        leased_bytes: count(20)?,
+        dead_bytes: count(21)?,
+        finished_bytes: count(22)?,
+        total_sent: count(23)?,
+        total_delivered: count(24)?,
+        total_undone: count(25)?,
+        total_acked: count(26)?,
+        total_dead: count(27)?,
+        total_expired: count(28)?,
+        consumer_seen_at: Timestamp::from_millis(count(29)?.cast_signed()),
     };
     Ok((queue, counters))
 }

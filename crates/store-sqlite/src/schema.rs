@@ -7,7 +7,7 @@
 pub(crate) const APPLICATION_ID: i64 = 0x6d70_6e64;
 
 /// `user_version` of both kinds of database.
-pub(crate) const LAYOUT: i64 = 1;
+pub(crate) const LAYOUT: i64 = 2;
 
 /// Code of the ready state; the partial indexes name it.
 pub(crate) const READY: i64 = 1;
@@ -51,6 +51,10 @@ create table counters (
     dead            integer not null,
     completed       integer not null,
     cancelled       integer not null,
+    waiting_bytes   integer not null, -- of ready and delayed deliveries
+    leased_bytes    integer not null,
+    dead_bytes      integer not null,
+    finished_bytes  integer not null, -- of completed and cancelled deliveries
     total_sent      integer not null,
     total_delivered integer not null,
     total_undone    integer not null,
@@ -86,7 +90,8 @@ create table delivery (
     entered         integer not null,
     dead_at         integer,
     dead_reason     integer, -- 0 attempts spent, 1 leases lost
-    dead_queue      text
+    dead_queue      text,
+    size_bytes      integer not null -- of the message's content
 ) strict;
 
 create index delivery_ready on delivery (queue, priority_descending, retried, order_at) where state = 1;

@@ -98,7 +98,7 @@ fn put_counters(connection: &Connection, rows: &[CountersRow]) -> Result<(), Err
         return Ok(());
     }
     let sql = "insert or replace into counters \
-               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
     let mut statement = connection.prepare_cached(sql)?;
     for row in rows {
         statement.execute(params![
@@ -109,6 +109,10 @@ fn put_counters(connection: &Connection, rows: &[CountersRow]) -> Result<(), Err
             row.dead.cast_signed(),
             row.completed.cast_signed(),
             row.cancelled.cast_signed(),
+            row.waiting_bytes.cast_signed(),
+            row.leased_bytes.cast_signed(),
+            row.dead_bytes.cast_signed(),
+            row.finished_bytes.cast_signed(),
             row.total_sent.cast_signed(),
             row.total_delivered.cast_signed(),
             row.total_undone.cast_signed(),
@@ -133,7 +137,7 @@ fn insert_messages(connection: &Connection, rows: &[MessageRow]) -> Result<(), E
 }
 
 const MESSAGE_COLUMNS: usize = 4;
-const DELIVERY_COLUMNS: usize = 19;
+const DELIVERY_COLUMNS: usize = 20;
 
 /// Rows that one statement inserts. While it runs its cursors stay at the end of each B-tree, which saves the walk from
 /// the root; beyond sixteen rows nothing more is won.
@@ -184,14 +188,14 @@ fn insert_in_groups<T>(
 /// it is: SQLite decides by the columns that are named, not by their values, which entries it writes again.
 const UPDATE_DELIVERY: &str = "update delivery set state = ?3, retried = ?5, order_at = ?6, due_at = ?7, \
     leased_at = ?8, lease_generation = ?9, delivery_count = ?10, failure_count = ?11, lost_lease_count = ?12, \
-    nonce = ?14, sent_at = ?15, entered = ?16, dead_at = ?17, dead_reason = ?18, dead_queue = ?19 \
-    where sequence = ?1 and queue = ?2 and priority_descending = ?4 and expires_at = ?13";
+    nonce = ?14, sent_at = ?15, entered = ?16, dead_at = ?17, dead_reason = ?18, dead_queue = ?19, \
+    size_bytes = ?20 where sequence = ?1 and queue = ?2 and priority_descending = ?4 and expires_at = ?13";
 
 /// Sets everything.
 const REWRITE_DELIVERY: &str = "update delivery set queue = ?2, state = ?3, priority_descending = ?4, \
     retried = ?5, order_at = ?6, due_at = ?7, leased_at = ?8, lease_generation = ?9, delivery_count = ?10, \
     failure_count = ?11, lost_lease_count = ?12, expires_at = ?13, nonce = ?14, sent_at = ?15, entered = ?16, \
-    dead_at = ?17, dead_reason = ?18, dead_queue = ?19 where sequence = ?1";
+    dead_at = ?17, dead_reason = ?18, dead_queue = ?19, size_bytes = ?20 where sequence = ?1";
 
 fn update_deliveries(connection: &Connection, changes: &[DeliveryChange]) -> Result<bool, Error> {
     let mut statement = connection.prepare_cached(UPDATE_DELIVERY)?;
@@ -232,7 +236,8 @@ fn bind_delivery(statement: &mut CachedStatement<'_>, first: usize, row: &Delive
     statement.raw_bind_parameter(first + 15, row.entered.0.cast_signed())?;
     statement.raw_bind_parameter(first + 16, dead_letter.map(|dead| dead.at.as_millis()))?;
     statement.raw_bind_parameter(first + 17, dead_letter.map(|dead| dead_reason_code(dead.reason)))?;
-    statement.raw_bind_parameter(first + 18, dead_letter.map(|dead| &*dead.queue))
+    statement.raw_bind_parameter(first + 18, dead_letter.map(|dead| &*dead.queue))?;
+    statement.raw_bind_parameter(first + 19, row.size_bytes.cast_signed())
 }
 
 fn removals(changes: &[DeliveryChange]) -> impl Iterator<Item = Sequence> {

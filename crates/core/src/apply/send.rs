@@ -1,6 +1,7 @@
-//! Puts messages into a queue, all or none. Checks in order: queue, room, number of messages, each message, idempotency
-//! key, key seen before, number of keys.
+//! Puts messages into a queue, all or none. Checks in order: queue, room in the store, number of messages, each message,
+//! idempotency key, key seen before, number of keys, the environment's quotas.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::apply::Stop;
@@ -8,12 +9,12 @@ use crate::apply::create_queue::check_duration;
 use crate::change::RowKey;
 use crate::command::{NewMessage, Send};
 use crate::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
-use crate::limits;
+use crate::limits::{self, CoreSettings};
 use crate::outcome::{Outcome, Rejection, Sent, show_duration};
 use crate::row::{DedupKey, DedupRow, DeliveryRow, DeliveryState};
 use crate::spec::QueueSpec;
 use crate::stamp::{Stamp, mix, nonce};
-use crate::state::{Core, QueueState};
+use crate::state::{Core, QueueState, Totals};
 use crate::time::Timestamp;
 use std::time::Duration;
 
@@ -28,7 +29,34 @@ pub(super) enum SendPlan<'a> {
 impl Core {
     pub(super) fn send(&mut self, send: &Send, stamp: &Stamp) -> Result<Outcome, Stop> {
         let plan = self.plan_send(send, stamp)?;
+        self.check_quotas(std::slice::from_ref(&plan), Totals::default())?;
         Ok(Outcome::Sent(self.carry_out_send(plan, stamp)))
+    }
+
+    /// Whether the environment may hold what these sends bring. `freed` leaves in the same commit.
+    pub(super) fn check_quotas(&self, plans: &[SendPlan<'_>], freed: Totals) -> Result<(), Rejection> {
+        let mut held = self.totals;
+        held.remove(freed);
+        let mut more = Totals::default();
+        let mut keys = BTreeSet::new();
+        for plan in plans {
+            let SendPlan::Fresh { queue, send } = plan else { continue };
+            // The second send of one key in a settle is answered like the first.
+            if send.idempotency.as_ref().is_some_and(|own| !keys.insert((*queue, &own.key))) {
+                continue;
+            }
+            send.messages.iter().for_each(|message| more.add(Totals::of_content(&message.content)));
+        }
+        let exceeds = |held: u64, more: u64, limit: u64| more > 0 && held.saturating_add(more) > limit;
+        let CoreSettings { messages, bytes, .. } = self.settings;
+        if exceeds(held.messages, more.messages, messages) {
+            let (held, more) = (held.messages, more.messages);
+            return Err(Rejection::MessageLimit { held, more, limit: messages });
+        }
+        if exceeds(held.bytes, more.bytes, bytes) {
+            return Err(Rejection::ByteLimit { held: held.bytes, more: more.bytes, limit: bytes });
+        }
+        Ok(())
     }
 
     pub(super) fn dedup_key(&self, send: &Send) -> Option<DedupKey> {
@@ -200,6 +228,7 @@ fn new_row(
         queue: queue.number(),
         nonce,
         sent_at: now,
+        size_bytes: Totals::of_content(&message.content).bytes,
         entered: sequence,
         state: if delay.is_zero() { DeliveryState::Ready } else { DeliveryState::Delayed },
         priority: message.priority,

@@ -10,6 +10,7 @@ mod leases;
 mod list_queues;
 mod pause_and_why;
 mod purge_and_delete;
+mod quotas;
 mod retention;
 mod settle_held_leases;
 mod settle_lost_leases;

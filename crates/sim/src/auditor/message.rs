@@ -123,6 +123,8 @@ pub struct Message {
     pub base: Base,
     /// What became of it.
     pub life: Life,
+    /// It may still be stored, and count against quotas.
+    pub may_be_stored: bool,
 }
 
 impl Message {
@@ -143,6 +145,7 @@ impl Message {
             grants: BTreeMap::new(),
             base: Base::default(),
             life: Life::Alive,
+            may_be_stored: true,
         }
     }
 

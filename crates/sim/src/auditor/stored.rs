@@ -30,6 +30,9 @@ impl Auditor {
         }
         let tokens: Vec<Token> = self.messages.keys().copied().collect();
         for token in tokens {
+            if let Some(message) = self.messages.get_mut(&token) {
+                message.may_be_stored = stored.rows.contains_key(&token);
+            }
             self.compare_message(token, stored.rows.get(&token).copied(), &doubt, now)?;
         }
         self.compare_dedup(dump, now)
@@ -239,7 +242,7 @@ impl Auditor {
     }
 
     /// Whether a message may have left without its ack.
-    fn may_be_gone(&self, message: &Message, doubt: &Doubt<'_>, now: Timestamp) -> bool {
+    pub(super) fn may_be_gone(&self, message: &Message, doubt: &Doubt<'_>, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get(&message.queue) else { return true };
         if !queue.alive || message.purged.is_some() || message.expires.0 <= now {
             return true;

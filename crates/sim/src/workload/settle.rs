@@ -100,6 +100,9 @@ fn predict_refusal(
             }
             !stale.is_empty() && (settle.require == Require::All || !settle.sends.is_empty())
         }
+        Rejection::ByteLimit { .. } | Rejection::MessageLimit { .. } => {
+            auditor.may_exceed(&settle.sends, rejection)
+        }
         Rejection::QueueNotFound { name } => auditor.queue(name).is_none(),
         Rejection::OutOfRange { field, .. } => {
             // An extension beyond the longest hold depends on the time of the grant.

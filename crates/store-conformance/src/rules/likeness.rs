@@ -45,6 +45,7 @@ impl SplitMix {
             due_at: at(self.small()),
             expires_at: at(self.small()),
             lease_generation: LeaseGeneration(self.below(1 << 53)),
+            size_bytes: self.below(1 << 40),
             ..delivery(sequence)
         }
     }

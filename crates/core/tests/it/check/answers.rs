@@ -7,19 +7,33 @@ use millpond_core::outcome::{Grant, QueueView, Sent};
 use super::words::{Words, refusal, show, why};
 use super::world::World;
 
-/// Counts that are not zero, and why.
+/// Counts that are not zero.
+fn show_counts(counts: &[(&str, u64)]) -> String {
+    let counts = counts.iter().filter(|(_, count)| *count > 0);
+    counts.map(|(name, count)| format!("{name}={count} ")).collect()
+}
+
 fn show_view(view: &QueueView) -> String {
     let counters = &view.counters;
-    let counts = [
+    let counts = show_counts(&[
         ("ready", counters.ready),
         ("delayed", counters.delayed),
         ("leased", counters.leased),
         ("dead", counters.dead),
         ("completed", counters.completed),
-    ];
-    let counts = counts.iter().filter(|(_, count)| *count > 0);
-    let counts: String = counts.map(|(name, count)| format!("{name}={count} ")).collect();
+    ]);
     format!("{counts}why={}", why(view.why))
+}
+
+fn show_bytes(view: &QueueView) -> String {
+    let counters = &view.counters;
+    let bytes = show_counts(&[
+        ("waiting", counters.waiting_bytes),
+        ("leased", counters.leased_bytes),
+        ("dead", counters.dead_bytes),
+        ("finished", counters.finished_bytes),
+    ]);
+    format!("{bytes}in_all={}", counters.bytes())
 }
 
 impl World {
@@ -36,6 +50,7 @@ impl World {
                 let (name, etag) = (view.queue.name.to_string(), view.etag());
                 self.identities.insert(name, etag.split('-').next().unwrap_or_default().to_owned());
                 match words.verb {
+                    "show" if words.has("bytes") => show_bytes(view),
                     "show" => show_view(view),
                     "update" => {
                         format!("generation={} revision={}", view.queue.generation, view.queue.revision)

@@ -38,6 +38,8 @@ impl World {
             settings.window_entries = words.number("window").unwrap_or(settings.window_entries);
             settings.due_per_batch = words.number("due").unwrap_or(settings.due_per_batch);
             settings.dedup_keys = words.number("keys").unwrap_or(settings.dedup_keys);
+            settings.messages = words.number("messages").unwrap_or(settings.messages);
+            settings.bytes = words.number("bytes").unwrap_or(settings.bytes);
             settings.queues = words.number("queues").unwrap_or(settings.queues);
             settings.waiters = words.number("waiters").unwrap_or(settings.waiters);
         }
