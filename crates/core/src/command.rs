@@ -32,6 +32,8 @@ pub enum Command {
         /// At most so many: 1 to [`crate::limits::LISTED_QUEUES_MAX`].
         limit: usize,
     },
+    /// Do something at most once: the same key again gets the first answer.
+    Once(Once),
     /// Stop handing messages out.
     PauseQueue {
         /// Its name.
@@ -144,6 +146,16 @@ pub struct Idempotency {
     pub key: Box<str>,
     /// Digest of the call; another digest under the same key is refused.
     pub digest: u128,
+}
+
+/// See [`Command::Once`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Once {
+    /// What the call is remembered under, in the whole environment and apart from the keys of sends.
+    pub idempotency: Idempotency,
+    /// What is done. Its answer is remembered for 24 hours unless it is a refusal or nothing is stored. Reads, and sends,
+    /// which have keys of their own, are just carried out; a lease call is refused.
+    pub command: Box<Command>,
 }
 
 /// See [`Command::Lease`].

@@ -60,7 +60,7 @@ pub struct CoreSettings {
     pub due_per_batch: usize,
     /// The same while commands wait: what is due may not make others wait for long (design-holes B19).
     pub due_per_busy_batch: usize,
-    /// Live remembered sends; beyond it keyed sends are refused.
+    /// Live remembered calls, sends among them; beyond it calls with a new key are refused.
     pub dedup_keys: u64,
     /// Messages in the environment, in any state; beyond it sends are refused.
     pub messages: u64,

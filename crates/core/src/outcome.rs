@@ -27,6 +27,8 @@ pub enum Outcome {
     },
     /// The queue is gone; `false`: it was not there.
     QueueDeleted(bool),
+    /// The same key was seen before: this was the answer, and nothing was done now.
+    Repeated(Box<Outcome>),
     /// Refused; nothing was changed.
     Rejected(Rejection),
     /// Sent, in request order.
@@ -170,7 +172,7 @@ pub enum Rejection {
         /// The limit, in bytes.
         limit: u64,
     },
-    /// Too many remembered sends.
+    /// Too many remembered calls.
     DedupLimit {
         /// The limit.
         limit: u64,
@@ -180,7 +182,7 @@ pub enum Rejection {
         /// The etag it has.
         current: String,
     },
-    /// The key stands for another send.
+    /// The key stands for another call.
     IdempotencyKeyReused {
         /// The key.
         key: Box<str>,

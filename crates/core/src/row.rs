@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::id::{Incarnation, LeaseGeneration, MessageId, QueueNumber, Sequence, Uid};
+use crate::remembered::Remembered;
 use crate::spec::QueueSpec;
 use crate::time::Timestamp;
 
@@ -291,27 +292,21 @@ impl DeliveryRow {
 /// Key of a [`DedupRow`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DedupKey {
-    /// The queue whose sends it deduplicates.
-    pub queue: QueueNumber,
+    /// The queue whose sends it deduplicates; `None`: any other call on the environment.
+    pub queue: Option<QueueNumber>,
     /// The idempotency key, whole: 1 to 255 bytes.
     pub key: Box<str>,
 }
 
-/// A remembered send: the same key again gets the first answer until the row expires.
+/// A remembered call: the same key again gets the first answer until the row expires.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DedupRow {
     /// Key.
     pub key: DedupKey,
-    /// Digest of what was sent; another one under the same key is an error.
+    /// Digest of the call; another one under the same key is an error.
     pub digest: u128,
-    /// When the first send was applied.
-    pub sent_at: Timestamp,
-    /// Sequence of its first message; the others follow.
-    pub first_sequence: Sequence,
-    /// How many messages it sent.
-    pub count: u32,
-    /// Seed of its messages' nonces.
-    pub nonce_seed: u64,
+    /// The first answer.
+    pub answer: Remembered,
     /// Forgotten from then on.
     pub expires_at: Timestamp,
 }

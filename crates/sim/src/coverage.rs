@@ -15,7 +15,7 @@ pub struct Coverage {
 }
 
 /// Outcomes that have to occur.
-const OUTCOMES: [&str; 11] = [
+const OUTCOMES: [&str; 12] = [
     "Done",
     "Leased empty",
     "Leased some",
@@ -23,6 +23,7 @@ const OUTCOMES: [&str; 11] = [
     "Queue",
     "QueueDeleted",
     "Queues",
+    "Repeated",
     "Sent",
     "Sent repeated",
     "Settled",
@@ -101,6 +102,7 @@ impl Coverage {
             Outcome::Queue(_) => "outcome Queue",
             Outcome::QueueDeleted(_) => "outcome QueueDeleted",
             Outcome::Queues { .. } => "outcome Queues",
+            Outcome::Repeated(_) => "outcome Repeated",
             Outcome::Rejected(rejection) => return self.rejection(rejection),
             Outcome::Sent(sent) if sent.repeated => "outcome Sent repeated",
             Outcome::Sent(_) => "outcome Sent",

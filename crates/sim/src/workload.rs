@@ -8,6 +8,7 @@ mod delete_queue;
 mod get_queue;
 mod lease;
 mod list_queues;
+mod once;
 mod pause_queue;
 mod purge_queue;
 mod resume_queue;
@@ -19,7 +20,7 @@ mod undo;
 mod update_queue;
 
 use millpond_core::Command;
-use millpond_core::command::{LeaseRef, WaiterId};
+use millpond_core::command::{LeaseRef, Once, WaiterId};
 use millpond_engine::environment::Ticket;
 
 use crate::auditor::{Answered, Auditor, Token, Verdict};
@@ -40,6 +41,8 @@ pub enum Kind {
     Lease,
     /// [`Command::ListQueues`]
     ListQueues,
+    /// [`Command::Once`]
+    Once,
     /// [`Command::PauseQueue`]
     PauseQueue,
     /// [`Command::PurgeQueue`]
@@ -62,13 +65,14 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::CancelWait,
         Self::CreateQueue,
         Self::DeleteQueue,
         Self::GetQueue,
         Self::Lease,
         Self::ListQueues,
+        Self::Once,
         Self::PauseQueue,
         Self::PurgeQueue,
         Self::ResumeQueue,
@@ -90,6 +94,7 @@ impl Kind {
             Command::GetQueue { .. } => Self::GetQueue,
             Command::Lease(_) => Self::Lease,
             Command::ListQueues { .. } => Self::ListQueues,
+            Command::Once(_) => Self::Once,
             Command::PauseQueue { .. } => Self::PauseQueue,
             Command::PurgeQueue { .. } => Self::PurgeQueue,
             Command::ResumeQueue { .. } => Self::ResumeQueue,
@@ -111,6 +116,7 @@ impl Kind {
             Self::GetQueue => 40,
             Self::Lease => 330,
             Self::ListQueues => 14,
+            Self::Once => 50,
             Self::PauseQueue => 12,
             Self::PurgeQueue => 10,
             Self::ResumeQueue => 20,
@@ -154,6 +160,8 @@ pub struct Workload {
     pub hands: Vec<Hand>,
     /// Leases that were ended, or taken to be.
     pub retired: Vec<Hand>,
+    /// Calls with a key.
+    pub calls: Vec<Once>,
     next_token: Token,
 }
 
@@ -172,7 +180,13 @@ pub struct Scene<'a> {
 impl Default for Workload {
     fn default() -> Self {
         let names = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"];
-        Self { names: names.map(Into::into).to_vec(), hands: Vec::new(), retired: Vec::new(), next_token: 1 }
+        Self {
+            names: names.map(Into::into).to_vec(),
+            hands: Vec::new(),
+            retired: Vec::new(),
+            calls: Vec::new(),
+            next_token: 1,
+        }
     }
 }
 
@@ -222,6 +236,7 @@ impl Scene<'_> {
             Kind::GetQueue => get_queue::generate(self),
             Kind::Lease => lease::generate(self),
             Kind::ListQueues => list_queues::generate(self),
+            Kind::Once => once::generate(self),
             Kind::PauseQueue => pause_queue::generate(self),
             Kind::PurgeQueue => purge_queue::generate(self),
             Kind::ResumeQueue => resume_queue::generate(self),
@@ -249,6 +264,7 @@ pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
         Command::ListQueues { after, descending, limit } => {
             list_queues::predict(auditor, after.as_deref(), *descending, *limit, answered)
         }
+        Command::Once(once) => once::predict(auditor, once, answered),
         Command::PauseQueue { queue } => pause_queue::predict(auditor, queue, answered),
         Command::PurgeQueue { queue } => purge_queue::predict(auditor, queue, answered),
         Command::ResumeQueue { queue } => resume_queue::predict(auditor, queue, answered),

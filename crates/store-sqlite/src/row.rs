@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use millpond_core::id::{LeaseGeneration, QueueNumber, Sequence, Uid};
+use millpond_core::remembered::{Remembered, SentIds};
 use millpond_core::row::{
     CountersRow, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
     MessageContent, QueueRow,
@@ -12,7 +13,7 @@ use rusqlite::types::Type;
 use rusqlite::{Error, Row};
 
 use crate::schema::READY;
-use crate::spec;
+use crate::{answer, spec};
 
 /// Columns that [`delivery`] reads, in its order.
 pub(crate) const DELIVERY_COLUMNS: &str = "sequence, queue, state, priority_descending, retried, order_at, due_at, \
@@ -21,7 +22,15 @@ pub(crate) const DELIVERY_COLUMNS: &str = "sequence, queue, state, priority_desc
 
 /// Columns that [`dedup`] reads, in its order.
 pub(crate) const DEDUP_COLUMNS: &str =
-    "queue, key, digest, sent_at, first_sequence, count, nonce_seed, expires_at";
+    "queue, key, digest, sent_at, first_sequence, count, nonce_seed, answer, expires_at";
+
+/// What stands for the queue of a remembered call that is no send; queues count from 0.
+const NO_QUEUE: i64 = -1;
+
+/// The column that says of which queue a key is.
+pub(crate) fn queue_of(key: &DedupKey) -> i64 {
+    key.queue.map_or(NO_QUEUE, |queue| i64::from(queue.0))
+}
 
 /// Columns that [`queue_with_counters`] reads, in its order.
 pub(crate) const QUEUE_COLUMNS: &str = "queue.number, name, uid, generation, revision, created_at, updated_at, \
@@ -119,16 +128,26 @@ pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
     })
 }
 
-/// A remembered send, from [`DEDUP_COLUMNS`].
+/// A remembered call, from [`DEDUP_COLUMNS`].
 pub(crate) fn dedup(row: &Row<'_>) -> Result<DedupRow, Error> {
+    let queue = match row.get(0)? {
+        NO_QUEUE => None,
+        number => Some(QueueNumber(known(0, u32::try_from(number).ok())?)),
+    };
+    let answer = match row.get_ref(7)?.as_str_or_null()? {
+        Some(text) => known(7, answer::from_text(text))?,
+        None => Remembered::Sent(SentIds {
+            sent_at: time(row, 3)?,
+            first_sequence: sequence(row, 4)?,
+            count: row.get(5)?,
+            nonce_seed: unsigned(row, 6)?,
+        }),
+    };
     Ok(DedupRow {
-        key: DedupKey { queue: QueueNumber(row.get(0)?), key: row.get(1)? },
+        key: DedupKey { queue, key: row.get(1)? },
         digest: u128::from_be_bytes(row.get(2)?),
-        sent_at: time(row, 3)?,
-        first_sequence: sequence(row, 4)?,
-        count: row.get(5)?,
-        nonce_seed: unsigned(row, 6)?,
-        expires_at: time(row, 7)?,
+        answer,
+        expires_at: time(row, 8)?,
     })
 }
 

@@ -99,13 +99,14 @@ create index delivery_due on delivery (queue, state, due_at) where state <> 1;
 create index delivery_expiry on delivery (expires_at);
 
 create table dedup (
-    queue           integer not null,
+    queue           integer not null, -- -1: no send but a call on the environment
     key             text    not null,
     digest          blob    not null, -- 16 bytes
-    sent_at         integer not null,
-    first_sequence  integer not null,
-    count           integer not null,
-    nonce_seed      integer not null,
+    sent_at         integer,          -- these four of a send
+    first_sequence  integer,
+    count           integer,
+    nonce_seed      integer,
+    answer          text,             -- of any other call: JSON
     expires_at      integer not null,
     primary key (queue, key)
 ) strict, without rowid;

@@ -5,6 +5,7 @@
 //! are one statement.
 
 use millpond_core::id::{CommitSequence, Sequence};
+use millpond_core::remembered::Remembered;
 use millpond_core::row::{
     CountersRow, DedupKey, DedupRow, DeliveryRow, EnvironmentRow, MessageRow, QueueRow,
 };
@@ -13,8 +14,8 @@ use millpond_store::{StoreError, StoreErrorKind};
 use rusqlite::{CachedStatement, Connection, Error, params};
 
 use crate::error::before_commit;
-use crate::row::{data_kind_code, dead_reason_code, state_code};
-use crate::spec;
+use crate::row::{data_kind_code, dead_reason_code, queue_of, state_code};
+use crate::{answer, spec};
 
 /// Moves the fence and writes everything.
 pub(crate) fn write(connection: &Connection, epoch: i64, changes: &ChangeSet) -> Result<(), StoreError> {
@@ -269,17 +270,22 @@ fn put_dedup(connection: &Connection, rows: &[DedupRow]) -> Result<(), Error> {
     if rows.is_empty() {
         return Ok(());
     }
-    let sql = "insert or replace into dedup values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let sql = "insert or replace into dedup values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let mut statement = connection.prepare_cached(sql)?;
     for row in rows {
+        let sent = match &row.answer {
+            Remembered::Sent(sent) => Some(sent),
+            _ => None,
+        };
         statement.execute(params![
-            row.key.queue.0,
+            queue_of(&row.key),
             row.key.key,
             row.digest.to_be_bytes(),
-            row.sent_at.as_millis(),
-            row.first_sequence.0.cast_signed(),
-            row.count,
-            row.nonce_seed.cast_signed(),
+            sent.map(|sent| sent.sent_at.as_millis()),
+            sent.map(|sent| sent.first_sequence.0.cast_signed()),
+            sent.map(|sent| sent.count),
+            sent.map(|sent| sent.nonce_seed.cast_signed()),
+            answer::to_text(&row.answer),
             row.expires_at.as_millis(),
         ])?;
     }
@@ -292,7 +298,7 @@ fn remove_dedup(connection: &Connection, keys: &[DedupKey]) -> Result<(), Error>
     }
     let mut statement = connection.prepare_cached("delete from dedup where queue = ?1 and key = ?2")?;
     for key in keys {
-        statement.execute(params![key.queue.0, key.key])?;
+        statement.execute(params![queue_of(key), key.key])?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ mod dead_letters;
 mod idempotency;
 mod leases;
 mod list_queues;
+mod once;
 mod pause_and_why;
 mod purge_and_delete;
 mod quotas;

@@ -42,7 +42,12 @@ impl Auditor {
     /// Messages were taken: the quotas allow what is there now.
     pub(super) fn check_quotas(&self, answered: &Answered<'_>) -> Verdict {
         let (held, settings) = (self.held_at_least(answered), &self.settings);
-        demand!(held.messages <= settings.messages, "{} messages, limit {}", held.messages, settings.messages);
+        demand!(
+            held.messages <= settings.messages,
+            "{} messages, limit {}",
+            held.messages,
+            settings.messages
+        );
         demand!(held.bytes <= settings.bytes, "{} bytes of messages, limit {}", held.bytes, settings.bytes);
         Ok(())
     }

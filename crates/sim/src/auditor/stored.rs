@@ -2,6 +2,7 @@
 //! that were lost.
 
 use millpond_core::id::{QueueNumber, Sequence};
+use millpond_core::remembered::Remembered;
 use millpond_core::row::{DeliveryRow, DeliveryState};
 use millpond_core::spec::{AtLimit, AttemptLimit, Counted, Gone, QueueSpec};
 use millpond_core::time::Timestamp;
@@ -35,6 +36,7 @@ impl Auditor {
             }
             self.compare_message(token, stored.rows.get(&token).copied(), &doubt, now)?;
         }
+        self.compare_calls(dump, &doubt, now)?;
         self.compare_dedup(dump, now)
     }
 
@@ -60,8 +62,7 @@ impl Auditor {
             queue.paused = paused;
             let mut updates = doubt.updates_of(&name).peekable();
             demand!(
-                updates.peek().is_some()
-                    || (queue.spec == row.spec && queue.annotations == row.annotations),
+                updates.peek().is_some() || (queue.spec == row.spec && queue.annotations == row.annotations),
                 "queue {name} is stored with policies that it was not given"
             );
             for update in updates {
@@ -275,7 +276,7 @@ impl Auditor {
             if !alive || known.expires_at <= now {
                 continue;
             }
-            let row = dump.dedup.iter().find(|row| row.key.queue == *number && row.key.key == *key);
+            let row = dump.dedup.iter().find(|row| row.key.queue == Some(*number) && row.key.key == *key);
             demand!(
                 row.is_some_and(|row| row.digest == known.digest && row.expires_at == known.expires_at),
                 "key {key} of queue {number} is forgotten before {:?}",
@@ -283,11 +284,12 @@ impl Auditor {
             );
         }
         for row in &dump.dedup {
-            let Some(queue) = self.queues.get(&row.key.queue) else { continue };
-            let mut windows = queue.specs_since(0).map(|spec| remembered_until(spec, row.sent_at));
+            let (Some(number), Remembered::Sent(sent)) = (row.key.queue, &row.answer) else { continue };
+            let Some(queue) = self.queues.get(&number) else { continue };
+            let mut windows = queue.specs_since(0).map(|spec| remembered_until(spec, sent.sent_at));
             let allowed = windows.any(|window| row.expires_at == window);
             demand!(allowed, "key {} is remembered until {:?}", row.key.key, row.expires_at);
-            let known = self.dedup.contains_key(&(row.key.queue, row.key.key.clone()));
+            let known = self.dedup.contains_key(&(number, row.key.key.clone()));
             if !known && queue.alive {
                 return Err(Breach(format!("key {} is stored and was never sent", row.key.key)));
             }

@@ -110,7 +110,7 @@ pub(super) fn may_be_refused(
         Rejection::IdempotencyKeyReused { .. } => auditor.key_reused(send, answered),
         Rejection::DedupLimit { limit } => {
             send.idempotency.is_some()
-                && u64::try_from(auditor.dedup.len()).is_ok_and(|known| known >= *limit)
+                && u64::try_from(auditor.dedup.len() + auditor.calls.len()).is_ok_and(|known| known >= *limit)
         }
         _ => false,
     }

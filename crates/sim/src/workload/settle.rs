@@ -118,7 +118,8 @@ fn predict_refusal(
         }
         Rejection::DedupLimit { limit } => {
             let keyed = settle.sends.iter().filter(|send| send.idempotency.is_some()).count();
-            keyed > 0 && auditor.dedup.len() + keyed > usize::try_from(*limit).unwrap_or(usize::MAX)
+            let known = auditor.dedup.len() + auditor.calls.len();
+            keyed > 0 && known + keyed > usize::try_from(*limit).unwrap_or(usize::MAX)
         }
         _ => by_send,
     };

@@ -68,6 +68,9 @@ impl World {
                 (if *was_there { "deleted" } else { "was not there" }).to_owned()
             }
             Outcome::Rejected(rejection) => refusal(rejection),
+            Outcome::Repeated(first) => {
+                format!("repeated: {}", self.show(words, first)).trim_end().to_owned()
+            }
             Outcome::Sent(sent) => self.show_sent(&words.bare, sent),
             Outcome::Settled { stale, sent } => {
                 let mut parts: Vec<String> = stale.iter().map(|lease| self.show_stale(lease)).collect();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_core::command::{
-    CreateQueue, DeleteQueue, Idempotency, Lease, LeaseRef, NewMessage, Require, Send, Settle, SettleAction,
-    Settlement, UpdateQueue, WaiterId,
+    CreateQueue, DeleteQueue, Idempotency, Lease, LeaseRef, NewMessage, Once, Require, Send, Settle,
+    SettleAction, Settlement, UpdateQueue, WaiterId,
 };
 use millpond_core::id::{LeaseGeneration, MessageId};
 use millpond_core::row::{DataKind, MessageContent};
@@ -79,7 +79,12 @@ impl World {
             }
             _ => {}
         }
-        let command = self.command(&words);
+        let mut command = self.command(&words);
+        if let Some(key) = words.get("once") {
+            let digest = words.number("digest").unwrap_or(0);
+            let idempotency = Idempotency { key: key.into(), digest };
+            command = Command::Once(Once { idempotency, command: Box::new(command) });
+        }
         let outcome = self.apply(&command);
         let mut answers = vec![self.show(&words, &outcome)];
         answers.extend(self.come_to_rest());
@@ -163,7 +168,7 @@ impl World {
                 name: words.bare[0].into(),
                 spec: spec(words),
                 annotations: "{}".into(),
-                validate_only: false,
+                validate_only: words.has("validate_only"),
             }),
             "update" => Command::UpdateQueue(UpdateQueue {
                 name: words.bare[0].into(),
