@@ -54,8 +54,9 @@ pub(super) async fn environments(path: &Path, options: &Options) -> anyhow::Resu
     let (warm_up, measure) = times(options);
     let name = |index: u64| format!("orgs/o/projects/p/envs/e-{index}");
     let active: Vec<String> = (0..scale).step_by(100).map(name).collect();
-    {
+    let let_go = {
         let factory = Arc::new(SqliteFactory::open(path, SqliteSettings::default())?);
+        let let_go = Arc::downgrade(&factory);
         let engine = Engine::start(EngineSettings::default(), factory);
         for index in 0..scale {
             engine.create_environment(&name(index)).await?;
@@ -64,6 +65,11 @@ pub(super) async fn environments(path: &Path, options: &Options) -> anyhow::Resu
             engine.submit(environment, create()).await?;
         }
         engine.shut_down().await;
+        let_go
+    };
+    // The engine's threads end by themselves; until then the directory is taken.
+    while let_go.strong_count() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let begun = Instant::now();
     let factory = Arc::new(SqliteFactory::open(path, SqliteSettings::default())?);

@@ -6,3 +6,4 @@ mod answers;
 mod environments;
 mod failures;
 mod lifecycle;
+mod rounds;
