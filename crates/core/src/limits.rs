@@ -78,7 +78,7 @@ impl Default for CoreSettings {
             window_entries: 10_000,
             cached_rows: 200_000,
             due_per_batch: 1_000,
-            due_per_busy_batch: 100,
+            due_per_busy_batch: 25,
             dedup_keys: 10_000_000,
             messages: u64::MAX,
             bytes: u64::MAX,
