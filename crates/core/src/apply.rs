@@ -5,7 +5,9 @@
 
 mod create_queue;
 mod delete_queue;
+mod idempotency;
 mod lease;
+mod list_queues;
 mod pause_queue;
 mod purge_queue;
 mod retry;
@@ -13,8 +15,10 @@ mod send;
 mod settle;
 mod tick;
 mod undo;
+mod update_queue;
 mod view;
 
+use crate::apply::idempotency::call_key;
 use crate::change::RowKey;
 use crate::command::Command;
 use crate::outcome::{Outcome, Rejection};
@@ -46,12 +50,27 @@ impl Core {
     /// [`Needs`], with nothing changed, if rows are missing in memory.
     pub fn apply(&mut self, command: &Command, stamp: &Stamp) -> Result<Outcome, Needs> {
         self.set_stamp(stamp);
-        let result = match command {
+        match self.dispatch(command, stamp) {
+            Ok(outcome) => {
+                self.serve_stirred(stamp);
+                Ok(outcome)
+            }
+            Err(Stop::Rejected(rejection)) => Ok(Outcome::Rejected(rejection)),
+            Err(Stop::Needs(keys)) => Err(Needs(keys)),
+        }
+    }
+
+    fn dispatch(&mut self, command: &Command, stamp: &Stamp) -> Result<Outcome, Stop> {
+        match command {
             Command::CancelWait(waiter) => Ok(self.cancel_wait(*waiter)),
             Command::CreateQueue(create) => self.create_queue(create, stamp),
             Command::DeleteQueue(delete) => self.delete_queue(delete),
             Command::GetQueue { queue } => self.get_queue(queue, stamp),
             Command::Lease(lease) => self.lease(lease, stamp),
+            Command::ListQueues { after, descending, limit } => {
+                self.list_queues(after.as_deref(), *descending, *limit, stamp)
+            }
+            Command::Once(once) => self.once(once, stamp),
             Command::PauseQueue { queue } => self.pause_queue(queue, stamp),
             Command::PurgeQueue { queue } => self.purge_queue(queue, stamp),
             Command::ResumeQueue { queue } => self.resume_queue(queue, stamp),
@@ -63,14 +82,7 @@ impl Core {
             Command::Settle(settle) => self.settle(settle, stamp),
             Command::Tick => Ok(self.tick(stamp)),
             Command::Undo(leases) => self.undo(leases, stamp),
-        };
-        match result {
-            Ok(outcome) => {
-                self.serve_stirred(stamp);
-                Ok(outcome)
-            }
-            Err(Stop::Rejected(rejection)) => Ok(Outcome::Rejected(rejection)),
-            Err(Stop::Needs(keys)) => Err(Needs(keys)),
+            Command::UpdateQueue(update) => self.update_queue(update, stamp),
         }
     }
 
@@ -79,6 +91,10 @@ impl Core {
     #[must_use]
     pub fn needed(&self, command: &Command) -> Vec<RowKey> {
         match command {
+            Command::Once(once) => {
+                let key = RowKey::Dedup(call_key(&once.idempotency));
+                std::iter::once(key).chain(self.needed(&once.command)).collect()
+            }
             Command::Send(send) => self.dedup_key(send).map(RowKey::Dedup).into_iter().collect(),
             Command::Settle(settle) => {
                 let keys = settle.sends.iter().filter_map(|send| self.dedup_key(send)).map(RowKey::Dedup);

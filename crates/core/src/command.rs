@@ -23,6 +23,17 @@ pub enum Command {
     },
     /// Take messages to work on.
     Lease(Lease),
+    /// Look at the queues, in the order of their names.
+    ListQueues {
+        /// Begin behind this name, which need not be a queue's; `None`: at the beginning.
+        after: Option<Box<str>>,
+        /// From the last name to the first.
+        descending: bool,
+        /// At most so many: 1 to [`crate::limits::LISTED_QUEUES_MAX`].
+        limit: usize,
+    },
+    /// Do something at most once: the same key again gets the first answer.
+    Once(Once),
     /// Stop handing messages out.
     PauseQueue {
         /// Its name.
@@ -51,6 +62,8 @@ pub enum Command {
     Tick,
     /// Take grants back whose answer nobody got (design-holes B13).
     Undo(Vec<LeaseRef>),
+    /// Give a queue other policies or annotations.
+    UpdateQueue(UpdateQueue),
 }
 
 /// Names a waiting lease call; chosen by the engine, ascending, never reused while the environment is open.
@@ -81,6 +94,23 @@ pub struct DeleteQueue {
     pub allow_missing: bool,
     /// Also if another queue names it as its dead-letter queue.
     pub force: bool,
+    /// Check everything and store nothing.
+    pub validate_only: bool,
+}
+
+/// See [`Command::UpdateQueue`]. Spec and annotations are whole: what is to stay is given again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UpdateQueue {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its policies from now on.
+    pub spec: QueueSpec,
+    /// Labels, annotations and display name as JSON, opaque to the core; at most 16 KiB.
+    pub annotations: Box<str>,
+    /// Only if its etag is this.
+    pub etag: Option<Box<str>>,
+    /// A missing queue is made, unless an etag is given.
+    pub allow_missing: bool,
     /// Check everything and store nothing.
     pub validate_only: bool,
 }
@@ -116,6 +146,16 @@ pub struct Idempotency {
     pub key: Box<str>,
     /// Digest of the call; another digest under the same key is refused.
     pub digest: u128,
+}
+
+/// See [`Command::Once`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Once {
+    /// What the call is remembered under, in the whole environment and apart from the keys of sends.
+    pub idempotency: Idempotency,
+    /// What is done. Its answer is remembered for 24 hours unless it is a refusal or nothing is stored. Reads, and sends,
+    /// which have keys of their own, are just carried out; a lease call is refused.
+    pub command: Box<Command>,
 }
 
 /// See [`Command::Lease`].

@@ -34,6 +34,8 @@ pub const IDEMPOTENCY_WINDOW_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 /// Longest backoff.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Most queues of one page of a list.
+pub const LISTED_QUEUES_MAX: usize = 1_000;
 /// Longest queue name, in bytes.
 pub const NAME_BYTES_MAX: usize = 63;
 /// Most bytes of a queue's annotations.
@@ -58,8 +60,12 @@ pub struct CoreSettings {
     pub due_per_batch: usize,
     /// The same while commands wait: what is due may not make others wait for long (design-holes B19).
     pub due_per_busy_batch: usize,
-    /// Live remembered sends; beyond it keyed sends are refused.
+    /// Live remembered calls, sends among them; beyond it calls with a new key are refused.
     pub dedup_keys: u64,
+    /// Messages in the environment, in any state; beyond it sends are refused.
+    pub messages: u64,
+    /// Bytes of their contents, attributes and data; beyond it sends are refused.
+    pub bytes: u64,
     /// Queues in the environment.
     pub queues: usize,
     /// Waiting lease calls in the environment.
@@ -74,6 +80,8 @@ impl Default for CoreSettings {
             due_per_batch: 1_000,
             due_per_busy_batch: 25,
             dedup_keys: 10_000_000,
+            messages: u64::MAX,
+            bytes: u64::MAX,
             queues: 20_000,
             waiters: 20_000,
         }

@@ -18,8 +18,17 @@ pub enum Outcome {
     Purged(u64),
     /// A queue as it is now, or would be.
     Queue(Box<QueueView>),
+    /// A page of queues as they are now, in the order asked for.
+    Queues {
+        /// The queues.
+        views: Vec<QueueView>,
+        /// Others lie behind them.
+        more: bool,
+    },
     /// The queue is gone; `false`: it was not there.
     QueueDeleted(bool),
+    /// The same key was seen before: this was the answer, and nothing was done now.
+    Repeated(Box<Outcome>),
     /// Refused; nothing was changed.
     Rejected(Rejection),
     /// Sent, in request order.
@@ -55,6 +64,8 @@ pub struct Grant {
     pub generation: LeaseGeneration,
     /// How often it was handed out, this time included.
     pub delivery_count: u32,
+    /// The hold began then.
+    pub leased_at: Timestamp,
     /// The hold ends then.
     pub lease_until: Timestamp,
     /// When it was sent.
@@ -152,7 +163,16 @@ pub enum Rejection {
         /// What is wrong with it.
         problem: DeadLetterProblem,
     },
-    /// Too many remembered sends.
+    /// The contents of the environment's messages would be too large in all.
+    ByteLimit {
+        /// Bytes that there are, less what the same call would have taken out.
+        held: u64,
+        /// Bytes that the call brings.
+        more: u64,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// Too many remembered calls.
     DedupLimit {
         /// The limit.
         limit: u64,
@@ -162,10 +182,19 @@ pub enum Rejection {
         /// The etag it has.
         current: String,
     },
-    /// The key stands for another send.
+    /// The key stands for another call.
     IdempotencyKeyReused {
         /// The key.
         key: Box<str>,
+    },
+    /// The environment would have too many messages.
+    MessageLimit {
+        /// Messages that there are, less what the same call would have taken out.
+        held: u64,
+        /// Messages that the call brings.
+        more: u64,
+        /// The limit.
+        limit: u64,
     },
     /// A value is outside its range.
     OutOfRange {

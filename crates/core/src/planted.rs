@@ -43,6 +43,8 @@ mod faults {
         AckWithoutGeneration,
         /// Answers leave before their commit is durable.
         AnswerBeforeCommit,
+        /// A call is done and not remembered.
+        CallRowLost,
         /// A queue's ready count is zero after opening.
         CounterNotRestored,
         /// A remembered send is counted and not stored.
@@ -71,9 +73,10 @@ mod faults {
 
     impl PlantedFault {
         /// All of them.
-        pub const ALL: [Self; 14] = [
+        pub const ALL: [Self; 15] = [
             Self::AckWithoutGeneration,
             Self::AnswerBeforeCommit,
+            Self::CallRowLost,
             Self::CounterNotRestored,
             Self::DedupRowLost,
             Self::LeaseEndLost,

@@ -450,6 +450,7 @@ pub fn command_bytes(command: &Command) -> usize {
         send.messages.iter().map(|message| message.content.size_bytes()).sum::<usize>()
     };
     match command {
+        Command::Once(once) => command_bytes(&once.command),
         Command::Send(send) => sent(send),
         Command::Settle(settle) => settle.sends.iter().map(sent).sum(),
         _ => 0,

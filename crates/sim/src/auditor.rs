@@ -6,12 +6,14 @@
 //! the submission, and the last one before the answer. After a failure the model is settled by what is stored
 //! (`auditor/stored.rs`), within the limits of what the lost commands could have done.
 
+mod call;
 mod dedup;
 mod doubt;
 mod lease;
 mod message;
 mod order;
 mod queue;
+mod quota;
 mod settle;
 mod stored;
 
@@ -26,6 +28,7 @@ use millpond_core::time::Timestamp;
 use millpond_core::{Command, CoreSettings, Outcome};
 use millpond_engine::environment::Ticket;
 
+pub use call::RememberedCall;
 pub use dedup::Remembered;
 pub use message::{Ended, Grant, Life, Message, Token, token_of};
 pub use queue::QueueModel;
@@ -104,6 +107,8 @@ pub struct Auditor {
     pub by_id: BTreeMap<MessageId, Token>,
     /// Sends with a key.
     pub dedup: BTreeMap<(QueueNumber, Box<str>), Remembered>,
+    /// Other calls with a key.
+    pub calls: BTreeMap<Box<str>, RememberedCall>,
     /// Sends are refused for lack of room.
     pub space_low: bool,
     /// Counts failures; what has to be seen in one piece is only compared within one.
@@ -126,6 +131,7 @@ impl Auditor {
             messages: BTreeMap::new(),
             by_id: BTreeMap::new(),
             dedup: BTreeMap::new(),
+            calls: BTreeMap::new(),
             space_low: false,
             era: 0,
             unseen: BTreeSet::new(),

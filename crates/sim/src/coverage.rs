@@ -15,13 +15,15 @@ pub struct Coverage {
 }
 
 /// Outcomes that have to occur.
-const OUTCOMES: [&str; 10] = [
+const OUTCOMES: [&str; 12] = [
     "Done",
     "Leased empty",
     "Leased some",
     "Purged",
     "Queue",
     "QueueDeleted",
+    "Queues",
+    "Repeated",
     "Sent",
     "Sent repeated",
     "Settled",
@@ -29,12 +31,14 @@ const OUTCOMES: [&str; 10] = [
 ];
 
 /// Rejections that have to occur.
-const REJECTIONS: [&str; 12] = [
+const REJECTIONS: [&str; 14] = [
+    "ByteLimit",
     "DeadLetterQueueInvalid",
     "DedupLimit",
     "EtagMismatch",
     "IdempotencyKeyReused",
     "LeaseStale",
+    "MessageLimit",
     "OutOfRange",
     "QueueAlreadyExists",
     "QueueInUse",
@@ -97,6 +101,8 @@ impl Coverage {
             Outcome::Purged(_) => "outcome Purged",
             Outcome::Queue(_) => "outcome Queue",
             Outcome::QueueDeleted(_) => "outcome QueueDeleted",
+            Outcome::Queues { .. } => "outcome Queues",
+            Outcome::Repeated(_) => "outcome Repeated",
             Outcome::Rejected(rejection) => return self.rejection(rejection),
             Outcome::Sent(sent) if sent.repeated => "outcome Sent repeated",
             Outcome::Sent(_) => "outcome Sent",

@@ -7,6 +7,8 @@ mod create_queue;
 mod delete_queue;
 mod get_queue;
 mod lease;
+mod list_queues;
+mod once;
 mod pause_queue;
 mod purge_queue;
 mod resume_queue;
@@ -15,9 +17,10 @@ mod set_space;
 mod settle;
 mod tick;
 mod undo;
+mod update_queue;
 
 use millpond_core::Command;
-use millpond_core::command::{LeaseRef, WaiterId};
+use millpond_core::command::{LeaseRef, Once, WaiterId};
 use millpond_engine::environment::Ticket;
 
 use crate::auditor::{Answered, Auditor, Token, Verdict};
@@ -36,6 +39,10 @@ pub enum Kind {
     GetQueue,
     /// [`Command::Lease`]
     Lease,
+    /// [`Command::ListQueues`]
+    ListQueues,
+    /// [`Command::Once`]
+    Once,
     /// [`Command::PauseQueue`]
     PauseQueue,
     /// [`Command::PurgeQueue`]
@@ -52,16 +59,20 @@ pub enum Kind {
     Tick,
     /// [`Command::Undo`]
     Undo,
+    /// [`Command::UpdateQueue`]
+    UpdateQueue,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::CancelWait,
         Self::CreateQueue,
         Self::DeleteQueue,
         Self::GetQueue,
         Self::Lease,
+        Self::ListQueues,
+        Self::Once,
         Self::PauseQueue,
         Self::PurgeQueue,
         Self::ResumeQueue,
@@ -70,6 +81,7 @@ impl Kind {
         Self::Settle,
         Self::Tick,
         Self::Undo,
+        Self::UpdateQueue,
     ];
 
     /// The kind of a command.
@@ -81,6 +93,8 @@ impl Kind {
             Command::DeleteQueue(_) => Self::DeleteQueue,
             Command::GetQueue { .. } => Self::GetQueue,
             Command::Lease(_) => Self::Lease,
+            Command::ListQueues { .. } => Self::ListQueues,
+            Command::Once(_) => Self::Once,
             Command::PauseQueue { .. } => Self::PauseQueue,
             Command::PurgeQueue { .. } => Self::PurgeQueue,
             Command::ResumeQueue { .. } => Self::ResumeQueue,
@@ -89,6 +103,7 @@ impl Kind {
             Command::Settle(_) => Self::Settle,
             Command::Tick => Self::Tick,
             Command::Undo(_) => Self::Undo,
+            Command::UpdateQueue(_) => Self::UpdateQueue,
         }
     }
 
@@ -100,6 +115,8 @@ impl Kind {
             Self::DeleteQueue => 24,
             Self::GetQueue => 40,
             Self::Lease => 330,
+            Self::ListQueues => 14,
+            Self::Once => 50,
             Self::PauseQueue => 12,
             Self::PurgeQueue => 10,
             Self::ResumeQueue => 20,
@@ -108,6 +125,7 @@ impl Kind {
             Self::Settle => 230,
             Self::Tick => 12,
             Self::Undo => 14,
+            Self::UpdateQueue => 28,
         }
     }
 
@@ -142,6 +160,8 @@ pub struct Workload {
     pub hands: Vec<Hand>,
     /// Leases that were ended, or taken to be.
     pub retired: Vec<Hand>,
+    /// Calls with a key.
+    pub calls: Vec<Once>,
     next_token: Token,
 }
 
@@ -160,7 +180,13 @@ pub struct Scene<'a> {
 impl Default for Workload {
     fn default() -> Self {
         let names = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"];
-        Self { names: names.map(Into::into).to_vec(), hands: Vec::new(), retired: Vec::new(), next_token: 1 }
+        Self {
+            names: names.map(Into::into).to_vec(),
+            hands: Vec::new(),
+            retired: Vec::new(),
+            calls: Vec::new(),
+            next_token: 1,
+        }
     }
 }
 
@@ -209,6 +235,8 @@ impl Scene<'_> {
             Kind::DeleteQueue => delete_queue::generate(self),
             Kind::GetQueue => get_queue::generate(self),
             Kind::Lease => lease::generate(self),
+            Kind::ListQueues => list_queues::generate(self),
+            Kind::Once => once::generate(self),
             Kind::PauseQueue => pause_queue::generate(self),
             Kind::PurgeQueue => purge_queue::generate(self),
             Kind::ResumeQueue => resume_queue::generate(self),
@@ -217,6 +245,7 @@ impl Scene<'_> {
             Kind::Settle => settle::generate(self),
             Kind::Tick => tick::generate(),
             Kind::Undo => undo::generate(self),
+            Kind::UpdateQueue => update_queue::generate(self),
         }
     }
 }
@@ -232,6 +261,10 @@ pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
         Command::DeleteQueue(delete) => delete_queue::predict(auditor, delete, answered),
         Command::GetQueue { queue } => get_queue::predict(auditor, queue, answered),
         Command::Lease(lease) => lease::predict(auditor, lease, answered),
+        Command::ListQueues { after, descending, limit } => {
+            list_queues::predict(auditor, after.as_deref(), *descending, *limit, answered)
+        }
+        Command::Once(once) => once::predict(auditor, once, answered),
         Command::PauseQueue { queue } => pause_queue::predict(auditor, queue, answered),
         Command::PurgeQueue { queue } => purge_queue::predict(auditor, queue, answered),
         Command::ResumeQueue { queue } => resume_queue::predict(auditor, queue, answered),
@@ -240,5 +273,6 @@ pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
         Command::Settle(settle) => settle::predict(auditor, settle, answered),
         Command::Tick => tick::predict(answered),
         Command::Undo(leases) => undo::predict(auditor, leases, answered),
+        Command::UpdateQueue(update) => update_queue::predict(auditor, update, answered),
     }
 }

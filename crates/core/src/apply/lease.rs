@@ -32,12 +32,10 @@ impl Core {
         }
         // Whoever waits already goes first, with what has just become due.
         self.serve(number, stamp);
-        let Some(queue) = self.queues.get(&number) else { return Ok(Outcome::Leased(Vec::new())) };
-        let visibility = lease.visibility_timeout.unwrap_or(queue.row.spec.visibility_timeout);
         let waiter = Waiter {
             max_messages: lease.max_messages,
             min_messages: if lease.wait.is_zero() { 1 } else { lease.min_messages },
-            visibility,
+            visibility_timeout: lease.visibility_timeout,
             deadline: stamp.now.plus(lease.wait),
         };
         let grants = self.try_grant(number, &waiter, stamp);
@@ -159,7 +157,10 @@ impl Core {
     /// removed; when they are more than a batch may do, the queue is looked at again in the next.
     fn try_grant(&mut self, number: QueueNumber, waiter: &Waiter, stamp: &Stamp) -> Vec<Grant> {
         let Some(keys) = self.candidates(number, waiter, stamp) else { return Vec::new() };
-        let until = stamp.now.plus(waiter.visibility);
+        let Some(queue) = self.queues.get(&number) else { return Vec::new() };
+        // A call that waits gets the timeout that the queue has by now.
+        let visibility = waiter.visibility_timeout.unwrap_or(queue.row.spec.visibility_timeout);
+        let until = stamp.now.plus(visibility);
         let mut grants = Vec::with_capacity(keys.len());
         for key in keys {
             let Some(mut row) = self.rows.live(key.sequence).cloned() else { continue };
@@ -172,6 +173,7 @@ impl Core {
                 message: row.message_id(),
                 generation: row.lease_generation,
                 delivery_count: row.delivery_count,
+                leased_at: stamp.now,
                 lease_until: until,
                 sent_at: row.sent_at,
                 dead_letter: row.dead_letter.clone(),
@@ -180,6 +182,11 @@ impl Core {
         }
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.counters.total_delivered += u64::try_from(grants.len()).unwrap_or(0);
+            let (leased, limit) = (queue.counters.leased, queue.leased_limit());
+            assert!(
+                grants.is_empty() || leased <= limit,
+                "{leased} leases held after a grant, limit {limit}"
+            );
         }
         grants
     }

@@ -6,7 +6,7 @@ use crate::id::Sequence;
 use crate::outcome::{Outcome, Rejection};
 use crate::planted;
 use crate::stamp::Stamp;
-use crate::state::Core;
+use crate::state::{Core, Totals};
 
 impl Core {
     pub(super) fn purge_queue(&mut self, name: &str, stamp: &Stamp) -> Result<Outcome, Stop> {
@@ -17,8 +17,10 @@ impl Core {
         let through = Sequence(self.environment.next_sequence.0.saturating_sub(1));
         let Some(queue) = self.queues.get_mut(&number) else { return Ok(Outcome::Purged(0)) };
         let count = queue.counters.ready + queue.counters.delayed;
+        self.totals.remove(Totals { messages: count, bytes: queue.counters.waiting_bytes });
         queue.counters.ready = 0;
         queue.counters.delayed = 0;
+        queue.counters.waiting_bytes = 0;
         queue.row.purged_through = through;
         queue.row.sweep_owed = true;
         queue.row.revision += 1;

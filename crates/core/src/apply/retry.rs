@@ -212,9 +212,11 @@ fn out_of_attempts(row: &DeliveryRow, spec: &QueueSpec) -> Option<DeadReason> {
 fn make_available(row: &mut DeliveryRow, spec: &QueueSpec, at: Timestamp, wait: Duration) {
     row.due_at = at.plus(wait);
     row.retried = spec.fresh_first;
-    if spec.order == Order::Visible {
-        row.order_at = row.due_at;
-    }
+    // Also where the order was another one when it was sent.
+    row.order_at = match spec.order {
+        Order::Visible => row.due_at,
+        Order::Sent => row.sent_at,
+    };
     row.state = if wait.is_zero() { DeliveryState::Ready } else { DeliveryState::Delayed };
 }
 

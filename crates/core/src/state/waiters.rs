@@ -13,7 +13,8 @@ use std::time::Duration;
 pub(crate) struct Waiter {
     pub(crate) max_messages: u32,
     pub(crate) min_messages: u32,
-    pub(crate) visibility: Duration,
+    /// How long its leases are to last; `None`: as long as the queue says when it gets them.
+    pub(crate) visibility_timeout: Option<Duration>,
     pub(crate) deadline: Timestamp,
 }
 
@@ -80,12 +81,7 @@ mod tests {
     use super::*;
 
     fn waiter(min_messages: u32) -> Waiter {
-        Waiter {
-            max_messages: 100,
-            min_messages,
-            visibility: Duration::from_secs(30),
-            deadline: Timestamp::ZERO,
-        }
+        Waiter { max_messages: 100, min_messages, visibility_timeout: None, deadline: Timestamp::ZERO }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_core::Command;
-use millpond_core::command::{LeaseRef, Send, SettleAction};
+use millpond_core::command::{LeaseRef, Once, Send, SettleAction, UpdateQueue};
 use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
 use millpond_core::row::{DeliveryRow, DeliveryState};
 use millpond_core::time::Timestamp;
@@ -23,6 +23,10 @@ pub(super) struct Doubt<'a> {
     pub(super) messages: BTreeSet<MessageId>,
     /// Sends that may have been taken.
     pub(super) sends: Vec<&'a Send>,
+    /// Changes of queues that may have been made.
+    pub(super) updates: Vec<&'a UpdateQueue>,
+    /// Calls that may be remembered.
+    pub(super) calls: Vec<&'a Once>,
 }
 
 impl<'a> Doubt<'a> {
@@ -30,36 +34,51 @@ impl<'a> Doubt<'a> {
         let mut doubt =
             Self { messages: unseen.iter().map(|(message, _)| *message).collect(), ..Self::default() };
         for submitted in lost {
-            match &submitted.command {
-                Command::CreateQueue(create) => {
-                    doubt.names.insert(&create.name);
-                }
-                Command::DeleteQueue(delete) => {
-                    doubt.names.insert(&delete.name);
-                }
-                Command::PauseQueue { queue }
-                | Command::PurgeQueue { queue }
-                | Command::ResumeQueue { queue } => {
-                    doubt.names.insert(queue);
-                }
-                Command::Send(send) => doubt.sends.push(send),
-                Command::Settle(settle) => {
-                    doubt.sends.extend(&settle.sends);
-                    let leases = settle.settlements.iter().map(|settlement| settlement.lease);
-                    doubt.leases.extend(leases.map(|lease| (lease.message, lease.generation)));
-                }
-                Command::Undo(leases) => {
-                    doubt.leases.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
-                }
-                Command::CancelWait(_)
-                | Command::GetQueue { .. }
-                | Command::Lease(_)
-                | Command::SetSpace { .. }
-                | Command::Tick => {}
-            }
+            doubt.note(&submitted.command);
         }
         doubt.messages.extend(doubt.leases.iter().map(|(message, _)| *message));
         doubt
+    }
+
+    fn note(&mut self, command: &'a Command) {
+        match command {
+            Command::CreateQueue(create) => {
+                self.names.insert(&create.name);
+            }
+            Command::DeleteQueue(delete) => {
+                self.names.insert(&delete.name);
+            }
+            Command::Once(once) => {
+                self.calls.push(once);
+                self.note(&once.command);
+            }
+            Command::PauseQueue { queue }
+            | Command::PurgeQueue { queue }
+            | Command::ResumeQueue { queue } => {
+                self.names.insert(queue);
+            }
+            Command::Send(send) => self.sends.push(send),
+            Command::Settle(settle) => {
+                self.sends.extend(&settle.sends);
+                let leases = settle.settlements.iter().map(|settlement| settlement.lease);
+                self.leases.extend(leases.map(|lease| (lease.message, lease.generation)));
+            }
+            Command::Undo(leases) => {
+                self.leases.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
+            }
+            Command::UpdateQueue(update) => self.updates.push(update),
+            Command::CancelWait(_)
+            | Command::GetQueue { .. }
+            | Command::Lease(_)
+            | Command::ListQueues { .. }
+            | Command::SetSpace { .. }
+            | Command::Tick => {}
+        }
+    }
+
+    /// Changes of this queue that may have been made.
+    pub(super) fn updates_of(&self, name: &str) -> impl Iterator<Item = &'a UpdateQueue> {
+        self.updates.iter().copied().filter(move |update| *update.name == *name)
     }
 }
 
@@ -105,20 +124,28 @@ impl Auditor {
             "{present} of {} messages of one send are stored",
             tokens.len()
         );
+        // Under which of the policies that its queue may have had meanwhile, cannot be told.
+        let changed = doubt.updates_of(&send.queue).next().is_some();
         for (message, token) in send.messages.iter().zip(&tokens) {
+            let delay = message.delay.unwrap_or_default();
             if let Some(row) = found(token)
                 && !self.messages.contains_key(token)
             {
                 self.admit(message, row.message_id(), row.queue, index)?;
                 if let Some(message) = self.messages.get_mut(token) {
                     message.moved = row.dead_letter.is_some();
+                    if changed {
+                        message.expires = (row.expires_at, row.expires_at);
+                        message.delay = delay;
+                    }
                 }
             }
         }
         let Some(idempotency) = &send.idempotency else { return Ok(()) };
         let rows = dump.dedup.iter().filter(|row| row.key.key == idempotency.key);
         for row in rows.filter(|row| row.digest == idempotency.digest) {
-            let known = (row.key.queue, row.key.key.clone());
+            let Some(queue) = row.key.queue else { continue };
+            let known = (queue, row.key.key.clone());
             let fresh = Remembered { digest: row.digest, ids: None, expires_at: row.expires_at };
             let entry = self.dedup.entry(known).or_insert_with(|| fresh.clone());
             if entry.expires_at < row.expires_at {
@@ -136,7 +163,11 @@ impl Auditor {
         now: Timestamp,
     ) -> Verdict {
         for submitted in lost {
-            let Command::Settle(settle) = &submitted.command else { continue };
+            let command = match &submitted.command {
+                Command::Once(once) => &*once.command,
+                command => command,
+            };
+            let Command::Settle(settle) = command else { continue };
             let fresh = settle.sends.iter().filter(|send| send.idempotency.is_none());
             let tokens: Vec<Token> =
                 fresh.flat_map(|send| &send.messages).map(|message| token_of(&message.content)).collect();

@@ -42,7 +42,9 @@ pub enum Ended {
 pub struct Grant {
     /// The queue that granted it.
     pub queue: QueueNumber,
-    /// When.
+    /// When it was asked for; 0: nobody knows.
+    pub asked: u64,
+    /// When it was granted.
     pub granted_at: Timestamp,
     /// The earliest and the latest time at which it can end by itself.
     pub until: (Timestamp, Timestamp),
@@ -57,6 +59,11 @@ impl Grant {
     #[must_use]
     pub fn is_held(&self, now: Timestamp) -> bool {
         self.ended == Ended::Open && !self.void && self.until.0 > now
+    }
+
+    /// It may have been taken back, as if it had never been.
+    pub(super) fn is_as_if_never(&self) -> bool {
+        matches!(self.ended, Ended::Undone | Ended::PerhapsUndone) || self.void
     }
 
     /// Over for sure, at the time `now` at the earliest.
@@ -121,6 +128,8 @@ pub struct Message {
     pub base: Base,
     /// What became of it.
     pub life: Life,
+    /// It may still be stored, and count against quotas.
+    pub may_be_stored: bool,
 }
 
 impl Message {
@@ -141,7 +150,19 @@ impl Message {
             grants: BTreeMap::new(),
             base: Base::default(),
             life: Life::Alive,
+            may_be_stored: true,
         }
+    }
+
+    /// When its last lease was asked for: the policies that counted at the end of that lease counted then or later.
+    pub(super) fn last_asked(&self) -> u64 {
+        self.asked_before(LeaseGeneration::HIGHEST)
+    }
+
+    /// The same of the last lease before one. Leases that were taken back ended without a look at the policies.
+    pub(super) fn asked_before(&self, generation: LeaseGeneration) -> u64 {
+        let mut grants = self.grants.range(..generation).map(|(_, grant)| grant);
+        grants.rfind(|grant| !grant.is_as_if_never()).map_or(0, |grant| grant.asked)
     }
 
     /// Grants that the base does not count.
@@ -155,10 +176,9 @@ impl Message {
     /// Fewest and most deliveries that may be counted by now.
     #[must_use]
     pub fn deliveries(&self) -> (u32, u32) {
-        let unsure =
-            |grant: &Grant| matches!(grant.ended, Ended::Undone | Ended::PerhapsUndone) || grant.void;
-        let back = self.base.leased && self.grants.get(&self.base.generation).is_none_or(unsure);
-        let certain = self.recent().filter(|(_, grant)| !unsure(grant)).count();
+        let back =
+            self.base.leased && self.grants.get(&self.base.generation).is_none_or(Grant::is_as_if_never);
+        let certain = self.recent().filter(|(_, grant)| !grant.is_as_if_never()).count();
         let possible = self.recent().filter(|(_, grant)| grant.ended != Ended::Undone).count();
         let plus = |count: usize| self.base.deliveries + u32::try_from(count).unwrap_or(u32::MAX);
         (plus(certain).saturating_sub(u32::from(back)), plus(possible))

@@ -54,7 +54,8 @@ impl Auditor {
     /// A message is granted for the first time, at `at`: was it passed over before?
     pub(super) fn check_not_passed_over(&self, message: &Message, at: Timestamp) -> Verdict {
         let Some(queue) = self.queues.get(&message.queue) else { return Ok(()) };
-        if message.sent_era != self.era || message.moved || !message.delay.is_zero() {
+        let known = message.sent_era == self.era && message.sent_index > queue.order_changed;
+        if !known || message.moved || !message.delay.is_zero() {
             return Ok(());
         }
         let own = Place::of(message, queue, false);

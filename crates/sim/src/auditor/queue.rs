@@ -17,7 +17,15 @@ pub struct QueueModel {
     pub name: Box<str>,
     /// Its policies.
     pub spec: QueueSpec,
-    /// Its etag, as last seen.
+    /// Those that it had before, each with the time at which its end was known.
+    former: Vec<(u64, QueueSpec)>,
+    /// When the order of its messages last changed.
+    pub(super) order_changed: u64,
+    /// Labels and the like.
+    pub annotations: Box<str>,
+    /// How often its policies changed.
+    pub generation: u64,
+    /// Its etag; empty: it has changed since it was seen.
     pub etag: String,
     /// It was not deleted.
     pub alive: bool,
@@ -39,6 +47,10 @@ impl QueueModel {
             number: row.number,
             name: row.name.clone(),
             spec: row.spec.clone(),
+            former: Vec::new(),
+            order_changed: 0,
+            annotations: row.annotations.clone(),
+            generation: row.generation,
             etag: millpond_core::outcome::etag(row),
             alive: true,
             paused: row.paused_at.is_some(),
@@ -47,6 +59,37 @@ impl QueueModel {
             purged_through: row.purged_through,
             handed: Vec::new(),
         }
+    }
+
+    /// Whether its etag may be this.
+    #[must_use]
+    pub fn may_have(&self, etag: &str) -> bool {
+        self.etag.is_empty() || self.etag == etag
+    }
+
+    /// The policies that counted at some time since.
+    pub fn specs_since(&self, index: u64) -> impl Iterator<Item = &QueueSpec> {
+        let former = self.former.iter().filter(move |(until, _)| *until >= index).map(|(_, spec)| spec);
+        former.chain(std::iter::once(&self.spec))
+    }
+
+    /// It may have had these policies for a while, unseen.
+    pub(super) fn may_have_had(&mut self, spec: &QueueSpec, index: u64) {
+        self.order_changed = index;
+        self.former.push((index, spec.clone()));
+    }
+
+    /// It has this row from now on.
+    pub(super) fn take_over(&mut self, row: &QueueRow, index: u64) {
+        if self.spec != row.spec {
+            if self.spec.order != row.spec.order || self.spec.fresh_first != row.spec.fresh_first {
+                self.order_changed = index;
+            }
+            self.former.push((index, std::mem::replace(&mut self.spec, row.spec.clone())));
+        }
+        self.annotations = row.annotations.clone();
+        self.generation = row.generation;
+        self.etag = millpond_core::outcome::etag(row);
     }
 }
 
@@ -59,6 +102,13 @@ impl Auditor {
         self.name_changes.insert(row.name.clone(), index);
         self.queues.insert(row.number, QueueModel::new(row, index));
         Ok(())
+    }
+
+    /// A queue was changed.
+    pub fn updated(&mut self, row: &QueueRow, index: u64) {
+        if let Some(queue) = self.queues.get_mut(&row.number) {
+            queue.take_over(row, index);
+        }
     }
 
     /// A queue was deleted.
@@ -87,6 +137,7 @@ impl Auditor {
         let Some(&number) = self.names.get(name) else { return };
         let Some(queue) = self.queues.get_mut(&number) else { return };
         queue.emptied = answered.index;
+        queue.etag.clear();
         for message in self.messages.values_mut() {
             if message.queue == number && !message.moved && message.purged.is_none() {
                 message.purged = Some(answered.stamp);
@@ -113,6 +164,15 @@ impl Auditor {
             queue.paused
         );
         demand!(queue.spec == row.spec, "{} is shown with other policies than it was given", row.name);
+        demand!(
+            queue.annotations == row.annotations && queue.generation == row.generation,
+            "{} is shown with {} and generation {}, known are {} and {}",
+            row.name,
+            row.annotations,
+            row.generation,
+            queue.annotations,
+            queue.generation
+        );
         queue.etag = millpond_core::outcome::etag(row);
         Ok(())
     }

@@ -49,6 +49,9 @@ impl Auditor {
                 );
                 grant.ended = Ended::Acked;
                 message.life = Life::Acked;
+                let queue = self.queues.get(&grant.queue);
+                let kept = queue.is_some_and(|queue| !queue.spec.finished_retention.is_zero());
+                message.may_be_stored = kept;
             }
             SettleAction::Nack(_) => grant.ended = Ended::Nacked,
             SettleAction::Extend(timeout) => {

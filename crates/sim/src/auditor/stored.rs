@@ -2,8 +2,9 @@
 //! that were lost.
 
 use millpond_core::id::{QueueNumber, Sequence};
+use millpond_core::remembered::Remembered;
 use millpond_core::row::{DeliveryRow, DeliveryState};
-use millpond_core::spec::{AtLimit, Counted, Gone};
+use millpond_core::spec::{AtLimit, AttemptLimit, Counted, Gone, QueueSpec};
 use millpond_core::time::Timestamp;
 use millpond_store::MemoryDump;
 
@@ -30,8 +31,12 @@ impl Auditor {
         }
         let tokens: Vec<Token> = self.messages.keys().copied().collect();
         for token in tokens {
+            if let Some(message) = self.messages.get_mut(&token) {
+                message.may_be_stored = stored.rows.contains_key(&token);
+            }
             self.compare_message(token, stored.rows.get(&token).copied(), &doubt, now)?;
         }
+        self.compare_calls(dump, &doubt, now)?;
         self.compare_dedup(dump, now)
     }
 
@@ -55,7 +60,15 @@ impl Auditor {
                 queue.purged_through
             );
             queue.paused = paused;
-            queue.etag = millpond_core::outcome::etag(row);
+            let mut updates = doubt.updates_of(&name).peekable();
+            demand!(
+                updates.peek().is_some() || (queue.spec == row.spec && queue.annotations == row.annotations),
+                "queue {name} is stored with policies that it was not given"
+            );
+            for update in updates {
+                queue.may_have_had(&update.spec, index);
+            }
+            queue.take_over(row, index);
             if row.purged_through > queue.purged_through {
                 queue.purged_through = row.purged_through;
                 if doubtful {
@@ -65,7 +78,9 @@ impl Auditor {
             }
         }
         for row in dump.queues.iter().filter(|row| !row.deleted && !self.names.contains_key(&row.name)) {
-            demand!(doubt.names.contains(&*row.name), "queue {} is stored and was never made", row.name);
+            let may_be_made = doubt.updates_of(&row.name).any(|update| update.allow_missing);
+            let known = doubt.names.contains(&*row.name) || may_be_made;
+            demand!(known, "queue {} is stored and was never made", row.name);
         }
         let new = dump.queues.iter().filter(|row| !self.queues.contains_key(&row.number));
         for row in new.collect::<Vec<_>>() {
@@ -149,7 +164,8 @@ impl Auditor {
         let id = message.id;
         let Some(queue) = self.queues.get(&message.queue) else { return Ok(()) };
         let doubtful = doubt.messages.contains(&id);
-        let may_be_out = doubtful || message.may_be_out(&queue.spec);
+        let specs: Vec<&QueueSpec> = queue.specs_since(message.last_asked()).collect();
+        let may_be_out = |spec: &QueueSpec| doubtful || message.may_be_out(spec);
         demand!(row.message_id() == id, "{id} is stored as {}", row.message_id());
         demand!(
             message.moved || row.queue != message.queue || row.expires_at == message.expires.0,
@@ -158,9 +174,10 @@ impl Auditor {
             row.expires_at
         );
         if row.queue != message.queue {
-            demand!(row.dead_letter.is_some() && may_be_out, "{id} left {} unasked", queue.name);
-            let allowed = matches!(queue.spec.at_limit, AtLimit::MoveTo { .. });
-            demand!(allowed, "{id} moved out of {}, which moves nothing", queue.name);
+            let moves =
+                |spec: &QueueSpec| may_be_out(spec) && matches!(spec.at_limit, AtLimit::MoveTo { .. });
+            let allowed = row.dead_letter.is_some() && specs.iter().any(|spec| moves(spec));
+            demand!(allowed, "{id} left {} unasked", queue.name);
             return Ok(());
         }
         let (least, most) = message.deliveries();
@@ -172,19 +189,21 @@ impl Auditor {
         );
         match row.state {
             DeliveryState::Dead => {
-                let keeps = match &queue.spec.at_limit {
+                let keeps = |spec: &QueueSpec| match &spec.at_limit {
                     AtLimit::Drop => false,
                     AtLimit::DeadLetterSet => true,
                     AtLimit::MoveTo { otherwise, .. } => *otherwise == Gone::DeadLetterSet,
                 };
-                demand!(keeps && may_be_out, "{id} is dead with attempts left");
+                let allowed = specs.iter().any(|spec| keeps(spec) && may_be_out(spec));
+                demand!(allowed, "{id} is dead with attempts left");
             }
             DeliveryState::Ready | DeliveryState::Delayed => {
-                let spent = queue.spec.attempt_limit.is_some_and(|limit| match limit.counts {
-                    Counted::Deliveries => row.delivery_count >= limit.max,
-                    Counted::Failures => row.failure_count >= limit.max,
-                });
-                demand!(!spent, "{id} has no attempt left and is {:?}", row.state);
+                let has_attempt = |limit: AttemptLimit| match limit.counts {
+                    Counted::Deliveries => row.delivery_count < limit.max,
+                    Counted::Failures => row.failure_count < limit.max,
+                };
+                let allowed = specs.iter().any(|spec| spec.attempt_limit.is_none_or(has_attempt));
+                demand!(allowed, "{id} has no attempt left and is {:?}", row.state);
             }
             DeliveryState::Leased => {
                 let known = message.grants.contains_key(&row.lease_generation);
@@ -211,6 +230,7 @@ impl Auditor {
         if row.state == DeliveryState::Leased {
             let unseen = Grant {
                 queue: row.queue,
+                asked: 0,
                 granted_at: row.leased_at,
                 until: (row.due_at, row.due_at),
                 ended: Ended::PerhapsUndone,
@@ -223,7 +243,7 @@ impl Auditor {
     }
 
     /// Whether a message may have left without its ack.
-    fn may_be_gone(&self, message: &Message, doubt: &Doubt<'_>, now: Timestamp) -> bool {
+    pub(super) fn may_be_gone(&self, message: &Message, doubt: &Doubt<'_>, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get(&message.queue) else { return true };
         if !queue.alive || message.purged.is_some() || message.expires.0 <= now {
             return true;
@@ -232,18 +252,22 @@ impl Auditor {
             return true;
         }
         let doubtful = doubt.messages.contains(&message.id);
-        if !(doubtful || message.may_be_out(&queue.spec)) {
-            return false;
-        }
-        if !self.keeps_dead(&queue.spec.at_limit, message.sent_index) {
-            return true;
-        }
-        // It may have gone on to another queue and left from there.
-        matches!(queue.spec.at_limit, AtLimit::MoveTo { .. })
-            && self.queues.values().any(|other| {
-                let aged = other.spec.retention.is_some_and(|age| message.id.sent_at.plus(age) <= now);
-                other.number != queue.number && (other.emptied > message.sent_index || aged || doubtful)
-            })
+        let mut specs = queue.specs_since(message.last_asked());
+        specs.any(|spec| {
+            if !(doubtful || message.may_be_out(spec)) {
+                return false;
+            }
+            if !self.keeps_dead(&spec.at_limit, message.sent_index) {
+                return true;
+            }
+            // It may have gone on to another queue and left from there.
+            matches!(spec.at_limit, AtLimit::MoveTo { .. })
+                && self.queues.values().any(|other| {
+                    let ages = |age| message.id.sent_at.plus(age) <= now;
+                    let aged = other.specs_since(0).any(|spec| spec.retention.is_some_and(ages));
+                    other.number != queue.number && (other.emptied > message.sent_index || aged || doubtful)
+                })
+        })
     }
 
     fn compare_dedup(&mut self, dump: &MemoryDump, now: Timestamp) -> Verdict {
@@ -252,7 +276,7 @@ impl Auditor {
             if !alive || known.expires_at <= now {
                 continue;
             }
-            let row = dump.dedup.iter().find(|row| row.key.queue == *number && row.key.key == *key);
+            let row = dump.dedup.iter().find(|row| row.key.queue == Some(*number) && row.key.key == *key);
             demand!(
                 row.is_some_and(|row| row.digest == known.digest && row.expires_at == known.expires_at),
                 "key {key} of queue {number} is forgotten before {:?}",
@@ -260,10 +284,12 @@ impl Auditor {
             );
         }
         for row in &dump.dedup {
-            let Some(queue) = self.queues.get(&row.key.queue) else { continue };
-            let window = remembered_until(queue, row.sent_at);
-            demand!(row.expires_at == window, "key {} is remembered until {:?}", row.key.key, row.expires_at);
-            let known = self.dedup.contains_key(&(row.key.queue, row.key.key.clone()));
+            let (Some(number), Remembered::Sent(sent)) = (row.key.queue, &row.answer) else { continue };
+            let Some(queue) = self.queues.get(&number) else { continue };
+            let mut windows = queue.specs_since(0).map(|spec| remembered_until(spec, sent.sent_at));
+            let allowed = windows.any(|window| row.expires_at == window);
+            demand!(allowed, "key {} is remembered until {:?}", row.key.key, row.expires_at);
+            let known = self.dedup.contains_key(&(number, row.key.key.clone()));
             if !known && queue.alive {
                 return Err(Breach(format!("key {} is stored and was never sent", row.key.key)));
             }

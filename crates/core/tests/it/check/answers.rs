@@ -2,10 +2,39 @@
 
 use millpond_core::Outcome;
 use millpond_core::command::LeaseRef;
-use millpond_core::outcome::{Grant, Sent};
+use millpond_core::outcome::{Grant, QueueView, Sent};
 
 use super::words::{Words, refusal, show, why};
 use super::world::World;
+
+/// Counts that are not zero.
+fn show_counts(counts: &[(&str, u64)]) -> String {
+    let counts = counts.iter().filter(|(_, count)| *count > 0);
+    counts.map(|(name, count)| format!("{name}={count} ")).collect()
+}
+
+fn show_view(view: &QueueView) -> String {
+    let counters = &view.counters;
+    let counts = show_counts(&[
+        ("ready", counters.ready),
+        ("delayed", counters.delayed),
+        ("leased", counters.leased),
+        ("dead", counters.dead),
+        ("completed", counters.completed),
+    ]);
+    format!("{counts}why={}", why(view.why))
+}
+
+fn show_bytes(view: &QueueView) -> String {
+    let counters = &view.counters;
+    let bytes = show_counts(&[
+        ("waiting", counters.waiting_bytes),
+        ("leased", counters.leased_bytes),
+        ("dead", counters.dead_bytes),
+        ("finished", counters.finished_bytes),
+    ]);
+    format!("{bytes}in_all={}", counters.bytes())
+}
 
 impl World {
     pub(super) fn show(&mut self, words: &Words<'_>, outcome: &Outcome) -> String {
@@ -17,27 +46,31 @@ impl World {
                 self.show_leased(&queue, outcome)
             }
             Outcome::Purged(count) => format!("purged {count}"),
-            Outcome::Queue(view) if words.verb == "show" => {
-                let counters = &view.counters;
-                let counts = [
-                    ("ready", counters.ready),
-                    ("delayed", counters.delayed),
-                    ("leased", counters.leased),
-                    ("dead", counters.dead),
-                    ("completed", counters.completed),
-                ];
-                let counts: String = counts
-                    .iter()
-                    .filter(|(_, count)| *count > 0)
-                    .map(|(name, n)| format!("{name}={n} "))
-                    .collect();
-                format!("{counts}why={}", why(view.why))
+            Outcome::Queue(view) => {
+                let (name, etag) = (view.queue.name.to_string(), view.etag());
+                self.identities.insert(name, etag.split('-').next().unwrap_or_default().to_owned());
+                match words.verb {
+                    "show" if words.has("bytes") => show_bytes(view),
+                    "show" => show_view(view),
+                    "update" => {
+                        format!("generation={} revision={}", view.queue.generation, view.queue.revision)
+                    }
+                    _ => String::new(),
+                }
             }
-            Outcome::Queue(_) => String::new(),
+            Outcome::Queues { views, .. } if views.is_empty() => "none".to_owned(),
+            Outcome::Queues { views, more } => {
+                let named = views.iter().map(|view| format!("{} {}", view.queue.name, show_view(view)));
+                let more = more.then(|| "and more".to_owned());
+                named.chain(more).collect::<Vec<_>>().join(", ")
+            }
             Outcome::QueueDeleted(was_there) => {
                 (if *was_there { "deleted" } else { "was not there" }).to_owned()
             }
             Outcome::Rejected(rejection) => refusal(rejection),
+            Outcome::Repeated(first) => {
+                format!("repeated: {}", self.show(words, first)).trim_end().to_owned()
+            }
             Outcome::Sent(sent) => self.show_sent(&words.bare, sent),
             Outcome::Settled { stale, sent } => {
                 let mut parts: Vec<String> = stale.iter().map(|lease| self.show_stale(lease)).collect();

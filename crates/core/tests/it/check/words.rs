@@ -110,13 +110,13 @@ fn policy(name: &str) -> QueueSpec {
     }
 }
 
-/// The policies that a `create` names.
+/// The policies that a `create` or an `update` names.
 pub(crate) fn spec(words: &Words<'_>) -> QueueSpec {
     let mut spec = policy(words.get("policy").unwrap_or("sylphx"));
     for (key, value) in words.pairs() {
         let count = || value.parse().unwrap_or_else(|_| panic!("{key}={value} is no number"));
         match key {
-            "policy" => {}
+            "policy" | "annotations" | "digest" | "etag" | "once" => {}
             "deliveries_max" => {
                 spec.attempt_limit = Some(AttemptLimit { max: count(), counts: Counted::Deliveries });
             }

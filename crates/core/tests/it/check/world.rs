@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_core::command::{
-    CreateQueue, DeleteQueue, Idempotency, Lease, LeaseRef, NewMessage, Require, Send, Settle, SettleAction,
-    Settlement, WaiterId,
+    CreateQueue, DeleteQueue, Idempotency, Lease, LeaseRef, NewMessage, Once, Require, Send, Settle,
+    SettleAction, Settlement, UpdateQueue, WaiterId,
 };
 use millpond_core::id::{LeaseGeneration, MessageId};
 use millpond_core::row::{DataKind, MessageContent};
@@ -26,6 +26,8 @@ pub(crate) struct World {
     /// Leases of a message, in order, with the queue that granted them.
     pub(super) leases: BTreeMap<String, Vec<(LeaseRef, String)>>,
     waiters: Vec<(String, String)>,
+    /// The part of each queue's etags that stays the same, as last seen.
+    pub(super) identities: BTreeMap<String, String>,
 }
 
 impl World {
@@ -36,6 +38,8 @@ impl World {
             settings.window_entries = words.number("window").unwrap_or(settings.window_entries);
             settings.due_per_batch = words.number("due").unwrap_or(settings.due_per_batch);
             settings.dedup_keys = words.number("keys").unwrap_or(settings.dedup_keys);
+            settings.messages = words.number("messages").unwrap_or(settings.messages);
+            settings.bytes = words.number("bytes").unwrap_or(settings.bytes);
             settings.queues = words.number("queues").unwrap_or(settings.queues);
             settings.waiters = words.number("waiters").unwrap_or(settings.waiters);
         }
@@ -50,6 +54,7 @@ impl World {
             names: BTreeMap::new(),
             leases: BTreeMap::new(),
             waiters: Vec::new(),
+            identities: BTreeMap::new(),
         }
     }
 
@@ -74,7 +79,12 @@ impl World {
             }
             _ => {}
         }
-        let command = self.command(&words);
+        let mut command = self.command(&words);
+        if let Some(key) = words.get("once") {
+            let digest = words.number("digest").unwrap_or(0);
+            let idempotency = Idempotency { key: key.into(), digest };
+            command = Command::Once(Once { idempotency, command: Box::new(command) });
+        }
         let outcome = self.apply(&command);
         let mut answers = vec![self.show(&words, &outcome)];
         answers.extend(self.come_to_rest());
@@ -158,7 +168,15 @@ impl World {
                 name: words.bare[0].into(),
                 spec: spec(words),
                 annotations: "{}".into(),
-                validate_only: false,
+                validate_only: words.has("validate_only"),
+            }),
+            "update" => Command::UpdateQueue(UpdateQueue {
+                name: words.bare[0].into(),
+                spec: spec(words),
+                annotations: words.get("annotations").unwrap_or("{}").into(),
+                etag: words.get("etag").map(|revision| self.etag(words.bare[0], revision)),
+                allow_missing: words.has("allow_missing"),
+                validate_only: words.has("validate_only"),
             }),
             "delete" => Command::DeleteQueue(DeleteQueue {
                 name: words.bare[0].into(),
@@ -167,6 +185,11 @@ impl World {
                 force: words.has("force"),
                 validate_only: false,
             }),
+            "list" => Command::ListQueues {
+                after: words.get("after").map(Into::into),
+                descending: words.has("descending"),
+                limit: words.number("limit").unwrap_or(50),
+            },
             "show" => Command::GetQueue { queue: queue() },
             "pause" => Command::PauseQueue { queue: queue() },
             "resume" => Command::ResumeQueue { queue: queue() },
@@ -179,6 +202,12 @@ impl World {
             "settle" | "ack" | "nack" | "extend" => Command::Settle(self.settle(words)),
             other => panic!("{other} is no command"),
         }
+    }
+
+    /// The etag that a queue had at a revision.
+    fn etag(&self, queue: &str, revision: &str) -> Box<str> {
+        let identity = self.identities.get(queue).map_or("0", String::as_str);
+        format!("{identity}-{revision}").into()
     }
 
     fn waiter(&self, name: &str) -> WaiterId {
