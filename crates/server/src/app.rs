@@ -8,6 +8,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use millpond_api::ErrorCode;
 use millpond_api::name::EnvironmentName;
+use millpond_core::command::{Idempotency, Once};
 use millpond_core::{Command, Outcome};
 use millpond_engine::{Answer, Engine};
 
@@ -16,7 +17,7 @@ use crate::envelope::EnvelopeLayer;
 use crate::error::ApiError;
 use crate::extract::{self, Environment};
 use crate::guard::AllowedHosts;
-use crate::handlers::{environments, health, openapi, queues};
+use crate::handlers::{environments, health, list_queues, openapi, queues, update_queue};
 use crate::paths;
 use crate::shutdown::ShutdownWatch;
 
@@ -69,19 +70,38 @@ impl App {
             _ => Ok(answer),
         }
     }
+
+    /// The same, at most once where there is a key. Tells with the outcome whether it was given before.
+    pub(crate) async fn submit_once(
+        &self,
+        environment: &Environment,
+        key: Option<Idempotency>,
+        command: Command,
+    ) -> Result<(Outcome, bool), ApiError> {
+        let command = match key {
+            Some(idempotency) => Command::Once(Once { idempotency, command: Box::new(command) }),
+            None => command,
+        };
+        match self.submit(environment, command).await?.outcome {
+            Outcome::Repeated(first) => Ok((*first, true)),
+            outcome => Ok((outcome, false)),
+        }
+    }
 }
 
 /// The service; it answers without a socket too.
 pub fn app(app: App) -> Router {
     let app = Arc::new(app);
-    let queue = || get(queues::get_or_why).delete(queues::delete).post(queues::verb);
+    let collection = || get(list_queues::list).post(queues::create);
+    let queue =
+        || get(queues::get_or_why).delete(queues::delete).patch(update_queue::update).post(queues::verb);
     Router::new()
         .route(paths::HEALTH, get(health::get))
         .route(paths::OPENAPI, get(openapi::get))
         .route(paths::ENVIRONMENTS, post(environments::create))
-        .route(paths::QUEUES, post(queues::create))
+        .route(paths::QUEUES, collection())
         .route(paths::QUEUE, queue())
-        .route(paths::SHORT_QUEUES, post(queues::create))
+        .route(paths::SHORT_QUEUES, collection())
         .route(paths::SHORT_QUEUE, queue())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)

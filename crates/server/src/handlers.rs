@@ -3,10 +3,12 @@
 pub(crate) mod environments;
 pub(crate) mod health;
 mod lease;
+pub(crate) mod list_queues;
 pub(crate) mod openapi;
 pub(crate) mod queues;
 mod send;
 mod settle;
+pub(crate) mod update_queue;
 
 use axum::body::Body;
 use axum::http::HeaderValue;

@@ -84,7 +84,7 @@ pub(crate) fn queue_of(
 /// The path under which a client knows a field that the core refuses on creation.
 pub(crate) fn path_of(field: &str) -> String {
     match field {
-        "queue_id" => field.to_owned(),
+        "etag" | "idempotency-key" | "queue_id" => field.to_owned(),
         "annotations" => "meta.annotations".to_owned(),
         "in_a_row_max" => "spec.lost_lease.in_a_row_max".to_owned(),
         path if path.starts_with("spec.") => path.to_owned(),

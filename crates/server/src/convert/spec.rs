@@ -29,7 +29,13 @@ pub(crate) fn merge(
     let named = Named { mask };
     let limit = default.attempt_limit.unwrap_or(AttemptLimit { max: 1, counts: Counted::Deliveries });
     Ok(QueueSpec {
-        at_limit: merge_at_limit(&base.at_limit, given.at_limit, given.dead_letter_queue.as_ref(), &named, home)?,
+        at_limit: merge_at_limit(
+            &base.at_limit,
+            given.at_limit,
+            given.dead_letter_queue.as_ref(),
+            &named,
+            home,
+        )?,
         attempt_limit: merge_attempt_limit(base, given, &named, limit),
         backoff: merge_backoff(base.backoff, given.backoff.as_ref(), mask.of("backoff")),
         concurrency_max: named.or(

@@ -76,7 +76,12 @@ impl Page {
         Ok(())
     }
 
-    fn take(&mut self, view: &QueueView, place: &Place<'_>, list: &ListQueuesRequest) -> Result<(), ApiError> {
+    fn take(
+        &mut self,
+        view: &QueueView,
+        place: &Place<'_>,
+        list: &ListQueuesRequest,
+    ) -> Result<(), ApiError> {
         let queue = queue::from_view(view, place.name_of(&view.queue.name)?);
         self.after = Some(view.queue.name.to_string());
         if list.filter.takes(&queue.name, &queue.meta.labels, queue.status.paused) {

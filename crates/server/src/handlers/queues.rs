@@ -11,8 +11,9 @@ use axum::response::Response;
 use millpond_api::ErrorCode;
 use millpond_api::limits::CALL_BYTES_MAX;
 use millpond_api::name::check_id;
+use millpond_api::purge::{PurgeRequest, render_purged};
 use millpond_api::queue::{QueueBody, QueueUpdate};
-use millpond_core::command::DeleteQueue;
+use millpond_core::command::{DeleteQueue, Idempotency};
 use millpond_core::outcome::QueueView;
 use millpond_core::{Command, Outcome};
 use serde_json::json;
@@ -22,6 +23,7 @@ use crate::app::App;
 use crate::convert::{queue, why};
 use crate::error::ApiError;
 use crate::extract::{self, Place, Query};
+use crate::idempotency::{Key, mark};
 
 /// Verbs of a queue, and the method of each.
 pub(crate) const VERBS: [(&str, Method); 13] = [
@@ -54,12 +56,15 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
     if let Some(id) = given {
         check_id(id).map_err(|fault| fault.at("queue_id", id))?;
     }
+    let key = Key::of(&parts.headers)?;
     let body = extract::json_body(&app, &parts.headers, body, CALL_BYTES_MAX).await?;
     let update = QueueUpdate::parse(&body, None)?;
     let id = new_id(given, &update.body, &place)?;
     let create = queue::to_create(id, &update, &place.environment.name, validate_only)?;
-    let answer = app.submit(&place.environment, Command::CreateQueue(create)).await;
-    show(answer.map_err(|error| error.under(queue::path_of))?.outcome, &place)
+    let key = key.with(&parts, &body);
+    let answer = app.submit_once(&place.environment, key, Command::CreateQueue(create)).await;
+    let (outcome, repeated) = answer.map_err(|error| error.under(queue::path_of))?;
+    Ok(mark(show(outcome, &place)?, repeated))
 }
 
 /// The id from the query, from the name in the body, or one that the server makes.
@@ -118,10 +123,10 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Res
         force: query.flag("force")?,
         validate_only: query.flag("validate_only")?,
     });
-    extract::check_no_fields(&extract::json_body(&app, &parts.headers, body, CALL_BYTES_MAX).await?)?;
-    match app.submit(&place.environment, command).await?.outcome {
-        Outcome::QueueDeleted(_) => Ok(super::json("{}")),
-        other => Err(unexpected(&other)),
+    let key = no_arguments(&app, &parts, body).await?;
+    match app.submit_once(&place.environment, key, command).await? {
+        (Outcome::QueueDeleted(_), repeated) => Ok(mark(super::json("{}"), repeated)),
+        (other, _) => Err(unexpected(&other)),
     }
 }
 
@@ -140,7 +145,7 @@ pub(crate) async fn verb(State(app): State<Arc<App>>, request: Request) -> Resul
         Some("send") => send::send(&app, &place, &parts, body).await,
         Some("settle") => settle::together(&app, &place, &parts, body).await,
         Some(verb) => Err(wrong_verb(verb, &parts.method)),
-        None => Err(ApiError::method_not_allowed("GET, DELETE")),
+        None => Err(ApiError::method_not_allowed("GET, DELETE, PATCH")),
     }
 }
 
@@ -154,29 +159,46 @@ pub(super) fn wrong_verb(verb: &str, method: &Method) -> ApiError {
 }
 
 async fn pause(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Result<Response, ApiError> {
-    no_arguments(app, parts, body).await?;
     let command = Command::PauseQueue { queue: place.queue()? };
-    show(app.submit(&place.environment, command).await?.outcome, place)
+    show_changed(app, place, parts, body, command).await
 }
 
 async fn resume(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Result<Response, ApiError> {
-    no_arguments(app, parts, body).await?;
     let command = Command::ResumeQueue { queue: place.queue()? };
-    show(app.submit(&place.environment, command).await?.outcome, place)
+    show_changed(app, place, parts, body, command).await
+}
+
+async fn show_changed(
+    app: &App,
+    place: &Place<'_>,
+    parts: &Parts,
+    body: Body,
+    command: Command,
+) -> Result<Response, ApiError> {
+    Query::of(&parts.uri, &[])?;
+    let key = no_arguments(app, parts, body).await?;
+    let (outcome, repeated) = app.submit_once(&place.environment, key, command).await?;
+    Ok(mark(show(outcome, place)?, repeated))
 }
 
 async fn purge(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Result<Response, ApiError> {
-    no_arguments(app, parts, body).await?;
+    Query::of(&parts.uri, &[])?;
+    let key = Key::of(&parts.headers)?;
+    let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
+    PurgeRequest::parse(&body)?;
     let command = Command::PurgeQueue { queue: place.queue()? };
-    match app.submit(&place.environment, command).await?.outcome {
-        Outcome::Purged(count) => Ok(super::json(json!({ "purged_count": count.to_string() }).to_string())),
-        other => Err(unexpected(&other)),
+    match app.submit_once(&place.environment, key.with(parts, &body), command).await? {
+        (Outcome::Purged(count), repeated) => Ok(mark(super::json(render_purged(count)), repeated)),
+        (other, _) => Err(unexpected(&other)),
     }
 }
 
-async fn no_arguments(app: &App, parts: &Parts, body: Body) -> Result<(), ApiError> {
-    Query::of(&parts.uri, &[])?;
-    extract::check_no_fields(&extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?)
+/// The key of a call that has no fields, whose body is looked at all the same.
+async fn no_arguments(app: &App, parts: &Parts, body: Body) -> Result<Option<Idempotency>, ApiError> {
+    let key = Key::of(&parts.headers)?;
+    let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
+    extract::check_no_fields(&body)?;
+    Ok(key.with(parts, &body))
 }
 
 pub(super) fn show(outcome: Outcome, place: &Place<'_>) -> Result<Response, ApiError> {

@@ -20,6 +20,7 @@ use crate::app::App;
 use crate::convert::settle::{could_be_held, path_in_settle, settlements, stale_of, to_settle};
 use crate::error::ApiError;
 use crate::extract::{self, Place, Query};
+use crate::idempotency::{Key, mark};
 
 pub(super) async fn ack(
     app: &App,
@@ -96,6 +97,7 @@ pub(super) async fn together(
     parts: &Parts,
     body: Body,
 ) -> Result<Response, ApiError> {
+    let key = Key::of(&parts.headers)?;
     let body = read(app, parts, body).await?;
     let request = SettleRequest::parse(&body)?;
     let queue = place.queue()?;
@@ -117,13 +119,14 @@ pub(super) async fn together(
         false => Duration::ZERO,
     };
     let command = to_settle(&queue, request, timeout, &place.environment.name)?;
-    let answer = app.submit(&place.environment, Command::Settle(command)).await;
-    match answer.map_err(|error| error.under(path_in_settle))?.outcome {
-        Outcome::Settled { stale, sent } => {
+    let key = key.with(parts, &body);
+    let answer = app.submit_once(&place.environment, key, Command::Settle(command)).await;
+    match answer.map_err(|error| error.under(path_in_settle))? {
+        (Outcome::Settled { stale, sent }, repeated) => {
             let ids = |sent: &Sent| sent.ids.iter().map(ToString::to_string).collect::<Vec<_>>();
             let sends: Vec<_> = sent.iter().map(ids).collect();
-            Ok(json(render_settled(&stale_of(leases, &stale), &sends)))
+            Ok(mark(json(render_settled(&stale_of(leases, &stale), &sends)), repeated))
         }
-        other => Err(unexpected(&other)),
+        (other, _) => Err(unexpected(&other)),
     }
 }

@@ -96,7 +96,7 @@ impl Change {
     fn command(&self, current: Option<&QueueView>, place: &Place<'_>) -> Result<Command, ApiError> {
         let home = &place.environment.name;
         if current.is_none() && self.allow_missing && self.etag.is_none() {
-            let create = queue::to_create(self.queue.clone(), self.update.clone(), home, self.validate_only);
+            let create = queue::to_create(self.queue.clone(), &self.update, home, self.validate_only);
             return Ok(Command::CreateQueue(create?));
         }
         // A queue that was not there when it was looked for must not be changed as if it had been seen.
@@ -170,15 +170,18 @@ mod tests {
     #[test]
     fn if_match_holds_one_etag_or_a_star() {
         let of = |values: &[&'static str]| {
-            let values = values.iter().map(|value| (IF_MATCH, HeaderValue::from_static(value)));
             let mut headers = HeaderMap::new();
-            values.for_each(|(name, value)| drop(headers.append(name, value)));
+            for value in values {
+                headers.append(IF_MATCH, HeaderValue::from_static(value));
+            }
             IfMatch::of(&headers).ok()
         };
         assert_eq!(of(&[]), Some(IfMatch::Absent));
         assert_eq!(of(&["*"]), Some(IfMatch::Any));
         assert_eq!(of(&["\"a-1\""]), Some(IfMatch::Etag("a-1".to_owned())));
-        for bad in [&["a-1"][..], &["\"a\", \"b\""], &["W/\"a\""], &["\""], &[""], &["\"a\"", "\"a\""], &["*", "*"]] {
+        for bad in
+            [&["a-1"][..], &["\"a\", \"b\""], &["W/\"a\""], &["\""], &[""], &["\"a\"", "\"a\""], &["*", "*"]]
+        {
             assert_eq!(of(bad), None, "{bad:?}");
         }
     }

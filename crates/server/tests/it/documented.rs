@@ -79,7 +79,8 @@ fn close(schema: &mut Value) {
 
 fn is_like(template: &str, path: &str) -> bool {
     let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
-    template.len() == path.len() && template.iter().zip(&path).all(|(wanted, given)| segment_is_like(wanted, given))
+    template.len() == path.len()
+        && template.iter().zip(&path).all(|(wanted, given)| segment_is_like(wanted, given))
 }
 
 fn segment_is_like(wanted: &str, given: &str) -> bool {

@@ -48,7 +48,8 @@ async fn everything_is_done_in_one_call() {
     let counters = server.view().await.counters;
     assert_eq!((counters.total_acked, counters.ready, counters.delayed, counters.leased), (1, 1, 2, 2));
     let next = server.post("/v1/queues/next:lease", json!({ "max_messages": 10 })).await.ok();
-    let ids: Vec<_> = next["messages"].as_array().expect("a list").iter().map(|m| &m["event"]["id"]).collect();
+    let ids: Vec<_> =
+        next["messages"].as_array().expect("a list").iter().map(|m| &m["event"]["id"]).collect();
     assert_eq!(ids, ["a", "b", "d"]);
     assert_eq!(next["messages"][0]["message_id"], sends[0]["message_ids"][0]);
 }
