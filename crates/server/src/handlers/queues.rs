@@ -111,11 +111,11 @@ fn explain_queue(outcome: &Outcome) -> Result<Response, ApiError> {
 
 pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let query = Query::of(&parts.uri, &["allow_missing", "etag", "force", "validate_only"])?;
     let place = Place::of(&app, parts.uri.path())?;
     if let Some(verb) = place.verb {
         return Err(wrong_verb(verb, &parts.method));
     }
+    let query = Query::of(&parts.uri, &["allow_missing", "etag", "force", "validate_only"])?;
     let command = Command::DeleteQueue(DeleteQueue {
         name: place.queue()?,
         etag: query.text("etag").map(Into::into),
@@ -145,16 +145,33 @@ pub(crate) async fn verb(State(app): State<Arc<App>>, request: Request) -> Resul
         Some("send") => send::send(&app, &place, &parts, body).await,
         Some("settle") => settle::together(&app, &place, &parts, body).await,
         Some(verb) => Err(wrong_verb(verb, &parts.method)),
-        None => Err(ApiError::method_not_allowed("GET, DELETE, PATCH")),
+        None => Err(ApiError::method_not_allowed(allowed(None).unwrap_or_default())),
     }
 }
 
 /// The verb is not one of this method: of another, or of none.
 pub(super) fn wrong_verb(verb: &str, method: &Method) -> ApiError {
-    match VERBS.iter().find(|(known, _)| *known == verb) {
-        Some((_, Method::GET)) => ApiError::method_not_allowed("GET"),
-        Some(_) => ApiError::method_not_allowed("POST"),
+    match allowed(Some(verb)) {
+        Some(allow) => ApiError::method_not_allowed(allow),
         None => ApiError::new(ErrorCode::NotFound, format!("no verb {verb:?} for {method}")),
+    }
+}
+
+/// The methods that a queue takes, or a verb of it, which the router cannot tell apart.
+fn allowed(verb: Option<&str>) -> Option<&'static str> {
+    let Some(verb) = verb else { return Some("GET,HEAD,DELETE,PATCH") };
+    match VERBS.iter().find(|(known, _)| *known == verb)?.1 {
+        Method::GET => Some("GET,HEAD"),
+        _ => Some("POST"),
+    }
+}
+
+/// A method that no queue and no verb takes.
+pub(crate) async fn no_method(State(app): State<Arc<App>>, request: Request) -> ApiError {
+    match Place::of(&app, request.uri().path()) {
+        Ok(Place { verb: Some(verb), .. }) => wrong_verb(verb, request.method()),
+        Ok(Place { verb: None, .. }) => ApiError::method_not_allowed(allowed(None).unwrap_or_default()),
+        Err(error) => error,
     }
 }
 

@@ -40,11 +40,11 @@ struct Change {
 
 pub(crate) async fn update(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let query = Query::of(&parts.uri, &["allow_missing", "etag", "update_mask", "validate_only"])?;
     let place = Place::of(&app, parts.uri.path())?;
     if let Some(verb) = place.verb {
         return Err(wrong_verb(verb, &parts.method));
     }
+    let query = Query::of(&parts.uri, &["allow_missing", "etag", "update_mask", "validate_only"])?;
     let queue = place.queue()?;
     let (allow_missing, validate_only) = (query.flag("allow_missing")?, query.flag("validate_only")?);
     let if_match = IfMatch::of(&parts.headers)?;

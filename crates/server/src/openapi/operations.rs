@@ -5,6 +5,7 @@ use millpond_api::event::{batch, structured};
 use millpond_api::limits::FILTER_BYTES_MAX;
 use millpond_api::schema::{boolean, component, duration_in, id, integer, text, time, words};
 use millpond_api::send::{DELAY, TTL};
+use millpond_core::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use serde_json::json;
 
 use super::operation::{JSON, Operation};
@@ -35,7 +36,11 @@ pub(super) fn others() -> Vec<Operation> {
             .of_engine()
             .query("env_id", id(), "The id of the environment.")
             .required()
-            .header("Idempotency-Key", text(0..=255), "Not needed: a repetition does no harm.")
+            .header(
+                "Idempotency-Key",
+                text(1..=IDEMPOTENCY_KEY_BYTES_MAX),
+                "Not needed: a repetition does no harm.",
+            )
             .optional_body("Empty")
             .answers("Environment"),
     ]
