@@ -93,8 +93,10 @@ impl App {
 pub fn app(app: App) -> Router {
     let app = Arc::new(app);
     let collection = || get(list_queues::list).post(queues::create);
-    let queue =
-        || get(queues::get_or_why).delete(queues::delete).patch(update_queue::update).post(queues::verb);
+    let queue = || {
+        let known = get(queues::get_or_why).delete(queues::delete).patch(update_queue::update);
+        known.post(queues::verb).fallback(queues::no_method)
+    };
     Router::new()
         .route(paths::HEALTH, get(health::get))
         .route(paths::OPENAPI, get(openapi::get))

@@ -15,4 +15,5 @@ mod routes;
 mod sends;
 mod settles;
 mod stops;
+mod sylphx;
 mod updates;
