@@ -23,7 +23,7 @@ use crate::error::ApiError;
 use crate::paths;
 
 /// Segments of the longest path behind the version.
-const SEGMENTS_MAX: usize = 8;
+const SEGMENTS_MAX: usize = 11;
 
 /// An environment, and its name as text, which is how the engine knows it.
 pub(crate) struct Environment {
@@ -37,12 +37,14 @@ impl Environment {
     }
 }
 
-/// The queue or the collection of queues that a path names.
+/// What a path below `queues` names: the collection, a queue, or something of a queue.
 pub(crate) struct Place<'a> {
     pub(crate) environment: Arc<Environment>,
     /// The id as it stands in the path; not checked, the core knows which names exist.
     pub(crate) queue: &'a str,
     pub(crate) verb: Option<&'a str>,
+    /// The id of a message, where the path has one.
+    pub(crate) message: &'a str,
 }
 
 impl<'a> Place<'a> {
@@ -58,7 +60,10 @@ impl<'a> Place<'a> {
             _ => return Err(no_route(path)),
         };
         let (queue, verb) = split_verb(below.first().copied().unwrap_or_default());
-        Ok(Self { environment, queue, verb })
+        if verb.is_some() && below.len() > 1 {
+            return Err(no_route(path));
+        }
+        Ok(Self { environment, queue, verb, message: below.get(2).copied().unwrap_or_default() })
     }
 
     /// The queue's id, checked.

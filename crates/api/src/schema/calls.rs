@@ -97,6 +97,7 @@ fn lease_input() -> Value {
     let may = vec![
         ("max_messages", about(integer(1..=LEASE_MESSAGES_MAX), "At most so many; 1 unless given.")),
         ("min_messages", about(integer(1..=LEASE_MESSAGES_MAX), "Wait for so many; at most `max_messages`.")),
+        ("max_wait", duration_in(WAIT)),
         ("visibility_timeout", timeout()),
         ("wait", duration_in(WAIT)),
     ];

@@ -27,15 +27,22 @@ fn check<T: Debug>(parse: impl Fn(&[u8]) -> Result<T, InputError>, cases: &[(&st
 
 #[test]
 fn a_lease_call_has_defaults() {
-    let defaults =
-        LeaseRequest { max_messages: 1, min_messages: 1, visibility_timeout: None, wait: Duration::ZERO };
+    let defaults = LeaseRequest {
+        max_messages: 1,
+        min_messages: 1,
+        max_wait: None,
+        visibility_timeout: None,
+        wait: Duration::ZERO,
+    };
     for body in ["", " \n", "{}", r#"{"max_messages":null}"#] {
         assert_eq!(LeaseRequest::parse(body.as_bytes()), Ok(defaults.clone()), "{body}");
     }
-    let body = br#"{"max_messages":100,"min_messages":100,"visibility_timeout":"43200s","wait":"20s"}"#;
+    let body =
+        br#"{"max_messages":100,"min_messages":100,"visibility_timeout":"43200s","wait":"20s","max_wait":"0s"}"#;
     let all = LeaseRequest {
         max_messages: 100,
         min_messages: 100,
+        max_wait: Some(Duration::ZERO),
         visibility_timeout: Some(Duration::from_secs(43_200)),
         wait: Duration::from_secs(20),
     };
@@ -69,7 +76,8 @@ fn a_lease_call_has_bounds() {
             (r#"{"wait":"0s"}"#, "ok"),
             (r#"{"wait":"20.001s"}"#, "wait is \"20.001s\", expected a duration from 0s to 20s"),
             (r#"{"wait":"-1s"}"#, "expected a duration in seconds"),
-            (r#"{"max_wait":"20s"}"#, "max_wait is not a field"),
+            (r#"{"max_wait":"20s"}"#, "ok"),
+            (r#"{"max_wait":"20.001s"}"#, "max_wait is \"20.001s\", expected a duration from 0s to 20s"),
             (r#"{"max":1}"#, "max is not a field"),
             ("[]", "body is [], expected an object"),
         ],

@@ -11,7 +11,7 @@ use axum::response::Response;
 use millpond_api::ErrorCode;
 use millpond_api::limits::CALL_BYTES_MAX;
 use millpond_api::name::check_id;
-use millpond_api::purge::render_purged;
+use millpond_api::purge::{PurgeRequest, render_purged};
 use millpond_api::queue::{QueueBody, QueueUpdate};
 use millpond_core::command::{DeleteQueue, Idempotency};
 use millpond_core::outcome::QueueView;
@@ -26,13 +26,16 @@ use crate::extract::{self, Place, Query};
 use crate::idempotency::{Key, mark};
 
 /// Verbs of a queue, and the method of each.
-pub(crate) const VERBS: [(&str, Method); 10] = [
+pub(crate) const VERBS: [(&str, Method); 13] = [
     ("ack", Method::POST),
     ("extend", Method::POST),
     ("lease", Method::POST),
     ("nack", Method::POST),
     ("pause", Method::POST),
+    ("peek", Method::POST),
     ("purge", Method::POST),
+    ("redrive", Method::POST),
+    ("replay", Method::POST),
     ("resume", Method::POST),
     ("send", Method::POST),
     ("settle", Method::POST),
@@ -199,7 +202,7 @@ async fn purge(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Resul
     Query::of(&parts.uri, &[])?;
     let key = Key::of(&parts.headers)?;
     let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
-    extract::check_no_fields(&body)?;
+    PurgeRequest::parse(&body)?;
     let command = Command::PurgeQueue { queue: place.queue()? };
     match app.submit_once(&place.environment, key.with(parts, &body), command).await? {
         (Outcome::Purged(count), repeated) => Ok(mark(super::json(render_purged(count)), repeated)),

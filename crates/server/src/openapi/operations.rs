@@ -3,7 +3,7 @@
 use millpond_api::ErrorCode::*;
 use millpond_api::event::{batch, structured};
 use millpond_api::limits::FILTER_BYTES_MAX;
-use millpond_api::schema::{boolean, component, duration_in, id, integer, text, words};
+use millpond_api::schema::{boolean, component, duration_in, id, integer, text, time, words};
 use millpond_api::send::{DELAY, TTL};
 use millpond_core::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use serde_json::json;
@@ -13,10 +13,11 @@ use crate::paths;
 
 const QUEUES: &str = "queues";
 const MESSAGES: &str = "messages";
+const DEAD_LETTERS: &str = "dead letters";
 
 /// Operations on the queues of an environment; their paths are those behind the collection.
 pub(super) fn of_queues() -> Vec<Operation> {
-    let all = [collection(), queue(), verbs_of_queue(), sending(), leasing()];
+    let all = [collection(), queue(), verbs_of_queue(), sending(), leasing(), looking(), dead_letters()];
     all.into_iter().flatten().collect()
 }
 
@@ -123,10 +124,10 @@ fn verbs_of_queue() -> Vec<Operation> {
             .of_queue()
             .answers("QueueWhy"),
         Operation::new("post", "/{queue}:purge", QUEUES, "queues.purge")
-            .says("Remove what waits", "Ready and delayed messages. Leased ones leave when their lease ends.")
+            .says("Remove many messages", "Leased ones stay, but leave when their lease ends.")
             .of_queue()
             .keyed()
-            .optional_body("Empty")
+            .optional_body("PurgeInput")
             .answers("Purged"),
     ]
 }
@@ -201,6 +202,65 @@ fn leasing() -> Vec<Operation> {
             .body("SettleInput")
             .answers("Settled")
             .codes(&[ByteLimit, LeaseStale, MessageLimit]),
+    ]
+}
+
+fn looking() -> Vec<Operation> {
+    vec![
+        Operation::new("post", "/{queue}:peek", MESSAGES, "queues.peek")
+            .says(
+                "Look at messages",
+                "Nothing is leased or counted. An answer holds 8 MiB of contents at most.",
+            )
+            .of_queue()
+            .optional_body("PeekInput")
+            .answers("MessageList"),
+        Operation::new("get", "/{queue}/messages/{message}", MESSAGES, "messages.get")
+            .says("Get a message", "In whatever state it is.")
+            .of_queue()
+            .answers("Message")
+            .codes(&[MessageNotFound]),
+        Operation::new("delete", "/{queue}/messages/{message}", MESSAGES, "messages.delete")
+            .says("Delete a message", "A leased one is refused.")
+            .of_queue()
+            .keyed()
+            .answers("Empty")
+            .codes(super::errors::BODY)
+            .codes(&[InvalidState, MessageNotFound]),
+    ]
+}
+
+fn dead_letters() -> Vec<Operation> {
+    vec![
+        Operation::new("get", "/{queue}/dead-letters", DEAD_LETTERS, "deadLetters.list")
+            .says("List dead letters", "In the order in which they died. A page may be short without being the last.")
+            .of_queue()
+            .query("page_size", page_size(), "At most so many; 50 unless given, 100 at most.")
+            .query("page_token", text(0..=512), "`next_page_token` of the page before.")
+            .query("start_time", time(), "Died at this time or later.")
+            .query("end_time", time(), "Died before this time.")
+            .answers("DeadLetterList")
+            .codes(&[PageTokenInvalid]),
+        Operation::new("post", "/{queue}:replay", DEAD_LETTERS, "deadLetters.replay")
+            .says(
+                "Make dead letters ready again",
+                "Where they are, with counts of zero. A call that is cut off has done a part and can be made again.",
+            )
+            .of_queue()
+            .keyed()
+            .optional_body("ReplayInput")
+            .answers("Replayed")
+            .codes(&[InvalidState]),
+        Operation::new("post", "/{queue}:redrive", DEAD_LETTERS, "deadLetters.redrive")
+            .says(
+                "Move dead letters",
+                "To `destination`, or each to the queue that it came from. A call that is cut off has done a part and can be made again.",
+            )
+            .of_queue()
+            .keyed()
+            .optional_body("RedriveInput")
+            .answers("Redriven")
+            .codes(&[InvalidState]),
     ]
 }
 
