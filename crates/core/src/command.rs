@@ -171,6 +171,9 @@ pub struct Lease {
     pub visibility_timeout: Option<Duration>,
     /// How long to wait for a message: 0 to 20 s.
     pub wait: Duration,
+    /// Once something is there, how long to go on waiting for `min_messages`: 0 to 20 s, and no longer than `wait` in
+    /// all; `None`: as long as `wait` allows.
+    pub max_wait: Option<Duration>,
     /// Names this call while it waits.
     pub waiter: WaiterId,
 }

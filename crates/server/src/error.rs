@@ -209,7 +209,7 @@ impl From<Rejection> for ApiError {
                 Self::new(ErrorCode::EtagMismatch, format!("the etag is {current} by now")).about("etag")
             }
             Rejection::IdempotencyKeyReused { key } => {
-                let detail = format!("idempotency key {key} was used for another send");
+                let detail = format!("idempotency key {key} was used for another call");
                 Self::new(ErrorCode::IdempotencyKeyReused, detail).about("idempotency-key")
             }
             Rejection::LeaseStale { stale } => {

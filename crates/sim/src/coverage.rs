@@ -15,7 +15,7 @@ pub struct Coverage {
 }
 
 /// Outcomes that have to occur.
-const OUTCOMES: [&str; 12] = [
+const OUTCOMES: [&str; 15] = [
     "Done",
     "Leased empty",
     "Leased some",
@@ -23,7 +23,10 @@ const OUTCOMES: [&str; 12] = [
     "Queue",
     "QueueDeleted",
     "Queues",
-    "Repeated",
+    "Repeated Purged",
+    "Repeated Queue",
+    "Repeated QueueDeleted",
+    "Repeated Settled",
     "Sent",
     "Sent repeated",
     "Settled",
@@ -47,6 +50,25 @@ const REJECTIONS: [&str; 14] = [
     "StorageFull",
     "WaiterLimit",
 ];
+
+fn name_of(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done => "Done",
+        Outcome::Leased(grants) if grants.is_empty() => "Leased empty",
+        Outcome::Leased(_) => "Leased some",
+        Outcome::Purged(_) => "Purged",
+        Outcome::Queue(_) => "Queue",
+        Outcome::QueueDeleted(_) => "QueueDeleted",
+        Outcome::Queues { .. } => "Queues",
+        Outcome::Rejected(_) => "Rejected",
+        Outcome::Repeated(_) => "Repeated",
+        Outcome::Sent(sent) if sent.repeated => "Sent repeated",
+        Outcome::Sent(_) => "Sent",
+        Outcome::Settled { .. } => "Settled",
+        Outcome::Undone(_) => "Undone",
+        Outcome::Waiting => "Waiting",
+    }
+}
 
 impl Coverage {
     /// Everything that has to occur, at zero.
@@ -94,23 +116,14 @@ impl Coverage {
 
     /// An answer came.
     pub fn outcome(&mut self, outcome: &Outcome) {
+        if let Outcome::Rejected(rejection) = outcome {
+            return self.rejection(rejection);
+        }
         let name = match outcome {
-            Outcome::Done => "outcome Done",
-            Outcome::Leased(grants) if grants.is_empty() => "outcome Leased empty",
-            Outcome::Leased(_) => "outcome Leased some",
-            Outcome::Purged(_) => "outcome Purged",
-            Outcome::Queue(_) => "outcome Queue",
-            Outcome::QueueDeleted(_) => "outcome QueueDeleted",
-            Outcome::Queues { .. } => "outcome Queues",
-            Outcome::Repeated(_) => "outcome Repeated",
-            Outcome::Rejected(rejection) => return self.rejection(rejection),
-            Outcome::Sent(sent) if sent.repeated => "outcome Sent repeated",
-            Outcome::Sent(_) => "outcome Sent",
-            Outcome::Settled { .. } => "outcome Settled",
-            Outcome::Undone(_) => "outcome Undone",
-            Outcome::Waiting => "outcome Waiting",
+            Outcome::Repeated(first) => format!("outcome Repeated {}", name_of(first)),
+            outcome => format!("outcome {}", name_of(outcome)),
         };
-        self.add(name.to_owned(), 1);
+        self.add(name, 1);
     }
 
     fn rejection(&mut self, rejection: &Rejection) {

@@ -116,7 +116,7 @@ impl Kind {
             Self::GetQueue => 40,
             Self::Lease => 330,
             Self::ListQueues => 14,
-            Self::Once => 50,
+            Self::Once => 110,
             Self::PauseQueue => 12,
             Self::PurgeQueue => 10,
             Self::ResumeQueue => 20,

@@ -173,10 +173,10 @@ impl QueueState {
         self.leased_limit().saturating_sub(self.counters.leased)
     }
 
-    /// The earliest time at which a row in memory is due.
+    /// The earliest time at which a row in memory is due, or a call has waited long enough for more than is there.
     pub(crate) fn first_due(&self) -> Option<Timestamp> {
         let delayed = self.delayed.first().map(|key| key.due_at);
         let leased = self.leased.first().map(|key| key.due_at);
-        [delayed, leased].into_iter().flatten().min()
+        [delayed, leased, self.waiters.filled_at()].into_iter().flatten().min()
     }
 }

@@ -38,6 +38,7 @@ pub(super) async fn lease(
         min_messages: request.min_messages,
         visibility_timeout: request.visibility_timeout,
         wait: request.wait,
+        max_wait: request.max_wait,
         // The engine names the call.
         waiter: WaiterId(0),
     });

@@ -80,7 +80,10 @@ impl Auditor {
         if !self.name_is_stable(&lease.queue, answered.submitted.index) {
             return Ok(());
         }
-        let least_wait = if self.unseen.is_empty() { lease.wait } else { lease.wait.min(LEASE_MIN) };
+        // What is there is waited for to become more, but not for longer than that.
+        let fills_for = lease.max_wait.unwrap_or(lease.wait).min(lease.wait);
+        let wait = if got == 0 { lease.wait } else { fills_for };
+        let least_wait = if self.unseen.is_empty() { wait } else { wait.min(LEASE_MIN) };
         let deadline = answered.submitted.stamp.plus(least_wait);
         demand!(
             got >= usize::try_from(least).unwrap_or(usize::MAX) || answered.stamp >= deadline,

@@ -58,6 +58,7 @@ impl World {
                 min_messages: 1,
                 visibility_timeout: Some(Duration::from_secs(600)),
                 wait: Duration::ZERO,
+                max_wait: None,
                 waiter: WaiterId(0),
             }));
         }

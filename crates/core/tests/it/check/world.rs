@@ -240,6 +240,7 @@ impl World {
             min_messages: words.number("min").unwrap_or(1),
             visibility_timeout: words.time("timeout"),
             wait: words.time("wait").unwrap_or_default(),
+            max_wait: words.time("max_wait"),
             waiter: WaiterId(self.waiters.len() as u64),
         }
     }
