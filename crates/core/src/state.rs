@@ -9,6 +9,7 @@ mod queue;
 mod reads;
 mod rows;
 mod seal;
+mod survey;
 mod totals;
 mod waiters;
 mod window;
@@ -34,6 +35,7 @@ use reads::Sweeps;
 pub use reads::{ScanTicket, WantedScan};
 pub(crate) use rows::Resident;
 use rows::Rows;
+pub use survey::QueueReading;
 pub(crate) use totals::Totals;
 pub(crate) use waiters::Waiter;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use millpond_core::outcome::{Outcome, Rejection};
+use millpond_engine::environment::Action;
 
 use crate::faults::Fault;
 use crate::workload::Kind;
@@ -69,6 +70,8 @@ fn name_of(outcome: &Outcome) -> &'static str {
         Outcome::Waiting => "Waiting",
     }
 }
+/// A look at queues of which something had to be read.
+const LOOK_THAT_READS: &str = "look that reads";
 
 impl Coverage {
     /// Everything that has to occur, at zero.
@@ -87,6 +90,7 @@ impl Coverage {
         for fault in Fault::ALL {
             coverage.add(format!("fault {fault:?}"), 0);
         }
+        coverage.add(LOOK_THAT_READS.to_owned(), 0);
         coverage
     }
 
@@ -107,6 +111,11 @@ impl Coverage {
     /// A command was submitted.
     pub fn command(&mut self, kind: Kind) {
         self.add(format!("command {kind:?}"), 1);
+    }
+
+    /// Somebody looked, and this was asked for.
+    pub fn look(&mut self, actions: &[Action]) {
+        self.add(LOOK_THAT_READS.to_owned(), u64::from(!actions.is_empty()));
     }
 
     /// A fault happened.
