@@ -56,6 +56,7 @@ error_codes! {
     InvalidState "invalid_state" 409 final "resource is in a state that forbids this",
     LeaseStale "lease_stale" 409 final "lease is no longer held",
     MalformedJson "malformed_json" 400 final "body is not valid json",
+    MessageNotFound "message_not_found" 404 final "message does not exist",
     MethodNotAllowed "method_not_allowed" 405 final "route has no such method",
     MissingField "missing_field" 400 final "required field is missing",
     NotFound "not_found" 404 final "no such route",

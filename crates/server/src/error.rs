@@ -178,6 +178,10 @@ impl From<EngineError> for ApiError {
 impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> Self {
         match rejection {
+            Rejection::DeadLettersElsewhere { queue, to } => {
+                let detail = format!("dead letters of {queue} go to {to}: redrive them from there");
+                Self::new(ErrorCode::InvalidState, detail)
+            }
             Rejection::DeadLetterQueueInvalid { name, problem } => {
                 let why = match problem {
                     DeadLetterProblem::Missing => "which does not exist",
@@ -204,6 +208,12 @@ impl From<Rejection> for ApiError {
                 let stale: Vec<_> = stale.iter().map(|lease| lease.message.to_string()).collect();
                 let detail = format!("no longer held: {}", stale.join(", "));
                 Self::new(ErrorCode::LeaseStale, detail)
+            }
+            Rejection::MessageLeased { message, .. } => {
+                Self::new(ErrorCode::InvalidState, format!("message {message} is leased"))
+            }
+            Rejection::MessageNotFound { message } => {
+                Self::new(ErrorCode::MessageNotFound, format!("the queue holds no message {message}"))
             }
             Rejection::OutOfRange { field, value, limit } => out_of_range(field, value, limit),
             Rejection::QueueAlreadyExists { name } => {

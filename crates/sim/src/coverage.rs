@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use millpond_core::outcome::{Outcome, Rejection};
+use millpond_engine::BulkDone;
 
 use crate::faults::Fault;
 use crate::workload::Kind;
@@ -15,14 +16,26 @@ pub struct Coverage {
 }
 
 /// Outcomes that have to occur.
-const OUTCOMES: [&str; 11] = [
+const OUTCOMES: [&str; 23] = [
+    "Browsed empty",
+    "Browsed some",
+    "Browsed with more",
+    "Bulk done",
+    "Bulk done none",
+    "Bulk refused",
     "Done",
     "Leased empty",
     "Leased some",
+    "Message",
+    "MessageDeleted",
+    "Moved none",
+    "Moved some",
     "Purged",
     "Queue",
     "QueueDeleted",
     "Queues",
+    "Revived none",
+    "Revived some",
     "Sent",
     "Sent repeated",
     "Settled",
@@ -30,12 +43,15 @@ const OUTCOMES: [&str; 11] = [
 ];
 
 /// Rejections that have to occur.
-const REJECTIONS: [&str; 12] = [
+const REJECTIONS: [&str; 15] = [
     "DeadLetterQueueInvalid",
+    "DeadLettersElsewhere",
     "DedupLimit",
     "EtagMismatch",
     "IdempotencyKeyReused",
     "LeaseStale",
+    "MessageLeased",
+    "MessageNotFound",
     "OutOfRange",
     "QueueAlreadyExists",
     "QueueInUse",
@@ -92,14 +108,23 @@ impl Coverage {
     /// An answer came.
     pub fn outcome(&mut self, outcome: &Outcome) {
         let name = match outcome {
+            Outcome::Browsed(page) if page.next.is_some() => "outcome Browsed with more",
+            Outcome::Browsed(page) if page.deliveries.is_empty() => "outcome Browsed empty",
+            Outcome::Browsed(_) => "outcome Browsed some",
             Outcome::Done => "outcome Done",
             Outcome::Leased(grants) if grants.is_empty() => "outcome Leased empty",
             Outcome::Leased(_) => "outcome Leased some",
+            Outcome::Message(_) => "outcome Message",
+            Outcome::MessageDeleted => "outcome MessageDeleted",
+            Outcome::Moved { moved, .. } if moved.is_empty() => "outcome Moved none",
+            Outcome::Moved { .. } => "outcome Moved some",
             Outcome::Purged(_) => "outcome Purged",
             Outcome::Queue(_) => "outcome Queue",
             Outcome::QueueDeleted(_) => "outcome QueueDeleted",
             Outcome::Queues { .. } => "outcome Queues",
             Outcome::Rejected(rejection) => return self.rejection(rejection),
+            Outcome::Revived { revived, .. } if revived.is_empty() => "outcome Revived none",
+            Outcome::Revived { .. } => "outcome Revived some",
             Outcome::Sent(sent) if sent.repeated => "outcome Sent repeated",
             Outcome::Sent(_) => "outcome Sent",
             Outcome::Settled { .. } => "outcome Settled",
@@ -107,6 +132,15 @@ impl Coverage {
             Outcome::Waiting => "outcome Waiting",
         };
         self.add(name.to_owned(), 1);
+    }
+
+    /// A bulk verb came to its end.
+    pub fn bulk(&mut self, done: &Result<BulkDone, Rejection>) {
+        match done {
+            Ok(totals) if totals.done > 0 => self.add("outcome Bulk done".to_owned(), 1),
+            Ok(_) => self.add("outcome Bulk done none".to_owned(), 1),
+            Err(_) => self.add("outcome Bulk refused".to_owned(), 1),
+        }
     }
 
     fn rejection(&mut self, rejection: &Rejection) {

@@ -98,6 +98,7 @@ pub fn queue(number: u32) -> QueueRow {
         spec: QueueSpec::default(),
         paused_at: None,
         purged_through: Sequence(0),
+        dead_purged_through: Sequence(0),
         deleted: false,
         sweep_owed: false,
     }

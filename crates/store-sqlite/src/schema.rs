@@ -7,7 +7,7 @@
 pub(crate) const APPLICATION_ID: i64 = 0x6d70_6e64;
 
 /// `user_version` of both kinds of database.
-pub(crate) const LAYOUT: i64 = 1;
+pub(crate) const LAYOUT: i64 = 2;
 
 /// Code of the ready state; the partial indexes name it.
 pub(crate) const READY: i64 = 1;
@@ -40,7 +40,8 @@ create table queue (
     paused_at       integer,
     purged_through  integer not null,
     deleted         integer not null,
-    sweep_owed      integer not null
+    sweep_owed      integer not null,
+    dead_purged_through integer not null
 ) strict;
 
 create table counters (

@@ -64,6 +64,7 @@ impl Core {
 
     pub(super) fn cancel_wait(&mut self, id: WaiterId) -> Outcome {
         self.take_waiter(id);
+        self.browses.remove(&id);
         Outcome::Done
     }
 
@@ -183,7 +184,10 @@ impl Core {
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.counters.total_delivered += u64::try_from(grants.len()).unwrap_or(0);
             let (leased, limit) = (queue.counters.leased, queue.leased_limit());
-            assert!(grants.is_empty() || leased <= limit, "{leased} leases held after a grant, limit {limit}");
+            assert!(
+                grants.is_empty() || leased <= limit,
+                "{leased} leases held after a grant, limit {limit}"
+            );
         }
         grants
     }

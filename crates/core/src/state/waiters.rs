@@ -81,12 +81,7 @@ mod tests {
     use super::*;
 
     fn waiter(min_messages: u32) -> Waiter {
-        Waiter {
-            max_messages: 100,
-            min_messages,
-            visibility_timeout: None,
-            deadline: Timestamp::ZERO,
-        }
+        Waiter { max_messages: 100, min_messages, visibility_timeout: None, deadline: Timestamp::ZERO }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use millpond_store::MemoryDump;
 
 use crate::auditor::dedup::remembered_until;
 use crate::auditor::doubt::{Doubt, Stored};
+use crate::auditor::queue::within;
 use crate::auditor::{
     Auditor, Breach, Ended, Grant, Life, Message, QueueModel, Submitted, Token, Verdict, demand,
 };
@@ -31,6 +32,9 @@ impl Auditor {
         let tokens: Vec<Token> = self.messages.keys().copied().collect();
         for token in tokens {
             self.compare_message(token, stored.rows.get(&token).copied(), &doubt, now)?;
+            if let Some(message) = self.messages.get_mut(&token) {
+                message.changed = index;
+            }
         }
         self.compare_dedup(dump, now)
     }
@@ -54,17 +58,28 @@ impl Auditor {
                 row.purged_through,
                 queue.purged_through
             );
+            demand!(
+                row.dead_purged_through >= queue.dead_purged_through,
+                "a purge of dead letters of {name} is not stored: {} below {}",
+                row.dead_purged_through,
+                queue.dead_purged_through
+            );
             queue.paused = paused;
             let mut updates = doubt.updates_of(&name).peekable();
             demand!(
-                updates.peek().is_some()
-                    || (queue.spec == row.spec && queue.annotations == row.annotations),
+                updates.peek().is_some() || (queue.spec == row.spec && queue.annotations == row.annotations),
                 "queue {name} is stored with policies that it was not given"
             );
             for update in updates {
                 queue.may_have_had(&update.spec, index);
             }
             queue.take_over(row, index);
+            if row.dead_purged_through > queue.dead_purged_through {
+                queue.dead_purged_through = row.dead_purged_through;
+                if doubtful {
+                    queue.dead_emptied = index;
+                }
+            }
             if row.purged_through > queue.purged_through {
                 queue.purged_through = row.purged_through;
                 if doubtful {
@@ -130,7 +145,7 @@ impl Auditor {
                 demand!(message.life == Life::Alive, "{} is stored, but was {:?}", message.id, message.life);
                 self.check_held(message, Some(row), doubt, now)?;
                 self.check_row(message, row, doubt)?;
-                self.adopt(token, row);
+                self.adopt(token, row, doubt);
             }
         }
         Ok(())
@@ -156,7 +171,8 @@ impl Auditor {
         Ok(())
     }
 
-    fn check_row(&self, message: &Message, row: &DeliveryRow, doubt: &Doubt<'_>) -> Verdict {
+    /// Whether a message may be as this row says, if nothing but what `doubt` says happened to it unseen.
+    pub(super) fn check_row(&self, message: &Message, row: &DeliveryRow, doubt: &Doubt<'_>) -> Verdict {
         let id = message.id;
         let Some(queue) = self.queues.get(&message.queue) else { return Ok(()) };
         let doubtful = doubt.messages.contains(&id);
@@ -164,9 +180,18 @@ impl Auditor {
         let may_be_out = |spec: &QueueSpec| doubtful || message.may_be_out(spec);
         demand!(row.message_id() == id, "{id} is stored as {}", row.message_id());
         demand!(
-            message.moved || row.queue != message.queue || row.expires_at == message.expires.0,
+            row.lease_generation >= message.highest(),
+            "{id} had generation {} and is stored with {}",
+            message.highest(),
+            row.lease_generation
+        );
+        if doubt.afresh.contains(&id) {
+            return Ok(());
+        }
+        demand!(
+            message.moved || row.queue != message.queue || within(row.expires_at, message.expires),
             "{id} is to expire at {:?}, stored is {:?}",
-            message.expires.0,
+            message.expires,
             row.expires_at
         );
         if row.queue != message.queue {
@@ -194,6 +219,8 @@ impl Auditor {
                 demand!(allowed, "{id} is dead with attempts left");
             }
             DeliveryState::Ready | DeliveryState::Delayed => {
+                let purged = message.purged.is_some_and(|at| at < Timestamp::NEVER);
+                demand!(!purged || doubtful, "{id} was purged and is {:?}", row.state);
                 let has_attempt = |limit: AttemptLimit| match limit.counts {
                     Counted::Deliveries => row.delivery_count < limit.max,
                     Counted::Failures => row.failure_count < limit.max,
@@ -211,18 +238,19 @@ impl Auditor {
     }
 
     /// Takes over a row that was found to be allowed.
-    fn adopt(&mut self, token: Token, row: &DeliveryRow) {
-        let purged = self.queues.get(&row.queue).is_some_and(|queue| row.entered <= queue.purged_through);
+    fn adopt(&mut self, token: Token, row: &DeliveryRow, doubt: &Doubt<'_>) {
+        let Some(queue) = self.queues.get(&row.queue) else { return };
+        let purged = row.state == DeliveryState::Leased && row.entered <= queue.purged_through;
         let Some(message) = self.messages.get_mut(&token) else { return };
         if row.queue != message.queue {
             message.queue = row.queue;
             message.moved = true;
-            message.purged = None;
         }
+        message.revived |= doubt.afresh.contains(&message.id);
+        message.home = row.dead_letter.as_ref().map(|dead| dead.queue.clone());
+        message.home.take_if(|home| *home == queue.name);
         message.adopt(row);
-        if purged {
-            message.purged.get_or_insert(Timestamp::NEVER);
-        }
+        message.purged = purged.then(|| message.purged.unwrap_or(Timestamp::NEVER));
         if row.state == DeliveryState::Leased {
             let unseen = Grant {
                 queue: row.queue,
@@ -244,7 +272,13 @@ impl Auditor {
         if !queue.alive || message.purged.is_some() || message.expires.0 <= now {
             return true;
         }
-        if doubt.names.contains(&*queue.name) || (message.moved && queue.emptied > message.sent_index) {
+        if doubt.names.contains(&*queue.name) {
+            return true;
+        }
+        if message.dead_at.is_some() {
+            return false;
+        }
+        if message.moved && queue.emptied > message.sent_index {
             return true;
         }
         let doubtful = doubt.messages.contains(&message.id);
@@ -256,12 +290,16 @@ impl Auditor {
             if !self.keeps_dead(&spec.at_limit, message.sent_index) {
                 return true;
             }
+            if queue.dead_emptied > message.sent_index {
+                return true;
+            }
             // It may have gone on to another queue and left from there.
             matches!(spec.at_limit, AtLimit::MoveTo { .. })
                 && self.queues.values().any(|other| {
                     let ages = |age| message.id.sent_at.plus(age) <= now;
                     let aged = other.specs_since(0).any(|spec| spec.retention.is_some_and(ages));
-                    other.number != queue.number && (other.emptied > message.sent_index || aged || doubtful)
+                    let emptied = other.emptied.max(other.dead_emptied) > message.sent_index;
+                    other.number != queue.number && (emptied || aged || doubtful)
                 })
         })
     }

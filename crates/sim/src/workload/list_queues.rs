@@ -35,7 +35,12 @@ pub(super) fn predict(
             known.retain(|name| {
                 after.is_none_or(|after| if descending { **name < *after } else { **name > *after })
             });
-            demand!(*more == (known.len() > limit), "{} of {} queues, more: {more}", views.len(), known.len());
+            demand!(
+                *more == (known.len() > limit),
+                "{} of {} queues, more: {more}",
+                views.len(),
+                known.len()
+            );
             known.truncate(limit);
             let names: Vec<_> = views.iter().map(|view| view.queue.name.clone()).collect();
             demand!(names == known, "listed {names:?}, known {known:?}");

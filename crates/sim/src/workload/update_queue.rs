@@ -81,7 +81,10 @@ pub(super) fn predict(auditor: &mut Auditor, update: &UpdateQueue, answered: &An
         },
         Outcome::Rejected(Rejection::EtagMismatch { current }) => {
             let differs = update.etag.as_deref().is_some_and(|given| given != &**current);
-            demand!(differs && known.is_some_and(|known| known.may_have(current)), "{name} has etag {current}");
+            demand!(
+                differs && known.is_some_and(|known| known.may_have(current)),
+                "{name} has etag {current}"
+            );
             Ok(())
         }
         Outcome::Rejected(Rejection::QueueNotFound { .. }) => {
@@ -97,12 +100,7 @@ pub(super) fn predict(auditor: &mut Auditor, update: &UpdateQueue, answered: &An
 }
 
 /// Whether a queue may have been changed so.
-fn check_updated(
-    auditor: &Auditor,
-    known: &QueueModel,
-    update: &UpdateQueue,
-    view: &QueueView,
-) -> Verdict {
+fn check_updated(auditor: &Auditor, known: &QueueModel, update: &UpdateQueue, view: &QueueView) -> Verdict {
     let (name, row) = (&update.name, &view.queue);
     demand!(create_queue::is_valid(&update.spec), "{name} was given {:?}", update.spec);
     demand!(row.number == known.number, "{name} is another queue by now");

@@ -44,6 +44,7 @@ pub(super) fn every_field_of_a_queue_comes_back(place: &mut dyn Place) {
         spec,
         paused_at: Some(at(-1)),
         purged_through: Sequence((1 << 40) - 1),
+        dead_purged_through: Sequence((1 << 40) - 2),
         deleted: true,
         sweep_owed: true,
     };
