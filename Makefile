@@ -1,4 +1,5 @@
-# Millpond. `make run` and `make test` need nothing before them but Rust, a C compiler and Node (for the tests).
+# Millpond. `make run` and `make test` need nothing before them but Rust, a C compiler and, for the tests,
+# Node and Python.
 
 LISTEN ?= 127.0.0.1:8400
 DATA_DIR ?= ./data

@@ -23,12 +23,22 @@ pub fn unflushed() -> PathBuf {
     built().join("examples").join("unflushed")
 }
 
+/// `target`, where tests keep what they install.
+pub fn target() -> PathBuf {
+    profile().parent().expect("target").to_owned()
+}
+
+/// `target/PROFILE`.
+fn profile() -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this test");
+    test.parent().and_then(Path::parent).expect("target/PROFILE").to_owned()
+}
+
 /// `target/PROFILE`, after a build.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let test = std::env::current_exe().expect("the path of this test");
-        let directory = test.parent().and_then(Path::parent).expect("target/PROFILE").to_owned();
+        let directory = profile();
         build(directory.file_name().and_then(|name| name.to_str()).expect("the profile's name"));
         directory
     })

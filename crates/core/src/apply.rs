@@ -8,6 +8,7 @@ mod create_queue;
 mod delete_message;
 mod delete_queue;
 mod get_message;
+mod idempotency;
 mod lease;
 mod list_queues;
 mod move_messages;
@@ -22,6 +23,7 @@ mod undo;
 mod update_queue;
 mod view;
 
+use crate::apply::idempotency::call_key;
 use crate::change::RowKey;
 use crate::command::Command;
 use crate::outcome::{Outcome, Rejection};
@@ -53,7 +55,18 @@ impl Core {
     /// [`Needs`], with nothing changed, if rows are missing in memory.
     pub fn apply(&mut self, command: &Command, stamp: &Stamp) -> Result<Outcome, Needs> {
         self.set_stamp(stamp);
-        let result = match command {
+        match self.dispatch(command, stamp) {
+            Ok(outcome) => {
+                self.serve_stirred(stamp);
+                Ok(outcome)
+            }
+            Err(Stop::Rejected(rejection)) => Ok(Outcome::Rejected(rejection)),
+            Err(Stop::Needs(keys)) => Err(Needs(keys)),
+        }
+    }
+
+    fn dispatch(&mut self, command: &Command, stamp: &Stamp) -> Result<Outcome, Stop> {
+        match command {
             Command::Browse(browse) => self.browse(browse),
             Command::CancelWait(waiter) => Ok(self.cancel_wait(*waiter)),
             Command::CreateQueue(create) => self.create_queue(create, stamp),
@@ -66,6 +79,7 @@ impl Core {
                 self.list_queues(after.as_deref(), *descending, *limit, stamp)
             }
             Command::MoveMessages(moves) => self.move_messages(moves, stamp),
+            Command::Once(once) => self.once(once, stamp),
             Command::PauseQueue { queue } => self.pause_queue(queue, stamp),
             Command::PurgeQueue { queue, target } => self.purge_queue(queue, *target, stamp),
             Command::ResumeQueue { queue } => self.resume_queue(queue, stamp),
@@ -79,14 +93,6 @@ impl Core {
             Command::Tick => Ok(self.tick(stamp)),
             Command::Undo(leases) => self.undo(leases, stamp),
             Command::UpdateQueue(update) => self.update_queue(update, stamp),
-        };
-        match result {
-            Ok(outcome) => {
-                self.serve_stirred(stamp);
-                Ok(outcome)
-            }
-            Err(Stop::Rejected(rejection)) => Ok(Outcome::Rejected(rejection)),
-            Err(Stop::Needs(keys)) => Err(Needs(keys)),
         }
     }
 
@@ -100,6 +106,10 @@ impl Core {
             }
             Command::MoveMessages(moves) => self.rows_of(moves.messages.iter()).collect(),
             Command::Revive(revive) => self.rows_of(revive.messages.iter()).collect(),
+            Command::Once(once) => {
+                let key = RowKey::Dedup(call_key(&once.idempotency));
+                std::iter::once(key).chain(self.needed(&once.command)).collect()
+            }
             Command::Send(send) => self.dedup_key(send).map(RowKey::Dedup).into_iter().collect(),
             Command::Settle(settle) => {
                 let keys = settle.sends.iter().filter_map(|send| self.dedup_key(send)).map(RowKey::Dedup);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::id::{LeaseGeneration, MessageId};
+use crate::outcome::Tally;
 use crate::row::{DeliveryState, DueKey, MessageContent, ReadyKey};
 use crate::spec::QueueSpec;
 use crate::time::Timestamp;
@@ -41,6 +42,8 @@ pub enum Command {
     },
     /// Move dead letters to another queue, to start afresh there.
     MoveMessages(MoveMessages),
+    /// Do something at most once: the same key again gets the first answer.
+    Once(Once),
     /// Stop handing messages out.
     PauseQueue {
         /// Its name.
@@ -210,6 +213,8 @@ pub struct MoveMessages {
     /// Name of the queue that takes them, another one than `queue`; `None`: each goes back to the queue that it came from
     /// as a dead letter. One that has no such queue, or whose queue is gone, is skipped.
     pub to: Option<Box<str>>,
+    /// What earlier steps of the same call did: remembered along with what this one does, if it is done once.
+    pub before: Tally,
 }
 
 /// Which messages a purge removes.
@@ -230,6 +235,18 @@ pub struct Revive {
     pub queue: Box<str>,
     /// Which: at most 1,000; none at all only checks the queue. One named twice is revived once.
     pub messages: Vec<MessageId>,
+    /// As in [`MoveMessages`].
+    pub before: Tally,
+}
+
+/// See [`Command::Once`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Once {
+    /// What the call is remembered under, in the whole environment and apart from the keys of sends.
+    pub idempotency: Idempotency,
+    /// What is done. Its answer is remembered for 24 hours unless it is a refusal or nothing is stored. Reads, and sends,
+    /// which have keys of their own, are just carried out; a call that waits is refused.
+    pub command: Box<Command>,
 }
 
 /// See [`Command::Lease`].

@@ -21,6 +21,7 @@ pub mod id;
 pub mod limits;
 pub mod outcome;
 pub mod planted;
+pub mod remembered;
 pub mod row;
 pub mod spec;
 mod stamp;

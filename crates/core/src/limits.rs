@@ -66,8 +66,12 @@ pub struct CoreSettings {
     pub due_per_batch: usize,
     /// The same while commands wait: what is due may not make others wait for long (design-holes B19).
     pub due_per_busy_batch: usize,
-    /// Live remembered sends; beyond it keyed sends are refused.
+    /// Live remembered calls, sends among them; beyond it calls with a new key are refused.
     pub dedup_keys: u64,
+    /// Messages in the environment, in any state; beyond it sends are refused.
+    pub messages: u64,
+    /// Bytes of their contents, attributes and data; beyond it sends are refused.
+    pub bytes: u64,
     /// Queues in the environment.
     pub queues: usize,
     /// Waiting lease calls in the environment.
@@ -80,8 +84,10 @@ impl Default for CoreSettings {
             window_entries: 10_000,
             cached_rows: 200_000,
             due_per_batch: 1_000,
-            due_per_busy_batch: 100,
+            due_per_busy_batch: 25,
             dedup_keys: 10_000_000,
+            messages: u64::MAX,
+            bytes: u64::MAX,
             queues: 20_000,
             waiters: 20_000,
         }

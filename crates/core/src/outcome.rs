@@ -40,6 +40,8 @@ pub enum Outcome {
     },
     /// The queue is gone; `false`: it was not there.
     QueueDeleted(bool),
+    /// The same key was seen before: this was the answer, and nothing was done now.
+    Repeated(Box<Outcome>),
     /// Refused; nothing was changed.
     Rejected(Rejection),
     /// Dead letters made ready again.
@@ -58,10 +60,30 @@ pub enum Outcome {
         /// Answers to the sends, in order.
         sent: Vec<Sent>,
     },
+    /// What all steps of a call did. Only as the answer that is repeated.
+    Tallied(Tally),
     /// So many of the grants were taken back.
     Undone(u64),
     /// The call waits; its answer comes as [`crate::Effect::Answered`].
     Waiting,
+}
+
+/// What became of messages that were to be revived or moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Those that were.
+    pub done: u64,
+    /// Those that could not be.
+    pub skipped: u64,
+}
+
+impl Tally {
+    /// This and so many more.
+    #[must_use]
+    pub fn and(self, done: usize, skipped: usize) -> Self {
+        let more = |count| u64::try_from(count).unwrap_or(u64::MAX);
+        Self { done: self.done + more(done), skipped: self.skipped + more(skipped) }
+    }
 }
 
 /// A page of a queue's messages in one state.
@@ -201,7 +223,16 @@ pub enum Rejection {
         /// What is wrong with it.
         problem: DeadLetterProblem,
     },
-    /// Too many remembered sends.
+    /// The contents of the environment's messages would be too large in all.
+    ByteLimit {
+        /// Bytes that there are, less what the same call would have taken out.
+        held: u64,
+        /// Bytes that the call brings.
+        more: u64,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// Too many remembered calls.
     DedupLimit {
         /// The limit.
         limit: u64,
@@ -211,10 +242,19 @@ pub enum Rejection {
         /// The etag it has.
         current: String,
     },
-    /// The key stands for another send.
+    /// The key stands for another call.
     IdempotencyKeyReused {
         /// The key.
         key: Box<str>,
+    },
+    /// The environment would have too many messages.
+    MessageLimit {
+        /// Messages that there are, less what the same call would have taken out.
+        held: u64,
+        /// Messages that the call brings.
+        more: u64,
+        /// The limit.
+        limit: u64,
     },
     /// The message is leased.
     MessageLeased {

@@ -45,6 +45,8 @@ mod faults {
         AnswerBeforeCommit,
         /// Those who look at messages see expired and purged ones.
         BrowseShowsGone,
+        /// A call is done and not remembered.
+        CallRowLost,
         /// A queue's ready count is zero after opening.
         CounterNotRestored,
         /// A remembered send is counted and not stored.
@@ -77,10 +79,11 @@ mod faults {
 
     impl PlantedFault {
         /// All of them.
-        pub const ALL: [Self; 17] = [
+        pub const ALL: [Self; 18] = [
             Self::AckWithoutGeneration,
             Self::AnswerBeforeCommit,
             Self::BrowseShowsGone,
+            Self::CallRowLost,
             Self::CounterNotRestored,
             Self::DedupRowLost,
             Self::LeaseEndLost,

@@ -10,6 +10,7 @@ mod queue;
 mod reads;
 mod rows;
 mod seal;
+mod totals;
 mod waiters;
 mod window;
 
@@ -35,6 +36,7 @@ use reads::Sweeps;
 pub use reads::{ScanTicket, WantedScan};
 pub(crate) use rows::Resident;
 use rows::Rows;
+pub(crate) use totals::Totals;
 pub(crate) use waiters::Waiter;
 
 /// What the core starts from.
@@ -60,6 +62,8 @@ pub struct Core {
     pub(crate) queues: NumberMap<QueueNumber, QueueState>,
     pub(crate) names: BTreeMap<Box<str>, QueueNumber>,
     pub(crate) rows: Rows,
+    /// What all queues hold together.
+    pub(crate) totals: Totals,
     pub(crate) dedup: BTreeMap<DedupKey, ResidentDedup>,
     dedup_unsettled: VecDeque<(CommitSequence, DedupKey)>,
     /// When which queue has to be looked at.
@@ -129,6 +133,7 @@ impl Core {
             queues: NumberMap::default(),
             names: BTreeMap::new(),
             rows: Rows::settled_at(open.commit),
+            totals: Totals::default(),
             dedup: BTreeMap::new(),
             dedup_unsettled: VecDeque::new(),
             wakes: BTreeSet::new(),
@@ -158,6 +163,7 @@ impl Core {
         let number = queue.number();
         if !queue.row.deleted {
             self.names.insert(queue.row.name.clone(), number);
+            self.totals.add(Totals::of(&queue.counters));
         }
         if queue.row.deleted || queue.row.sweep_owed {
             self.sweeps.begin_gone(number);
@@ -241,12 +247,14 @@ impl Core {
             && let Some(queue) = self.queues.get_mut(&old.queue)
         {
             queue.unlink(old);
+            self.totals.remove(Totals::of_row(old));
             Self::touch_counters(queue, &mut self.batch);
         }
         let (Some(row), Some(queue)) = (self.rows.live(sequence), self.queues.get_mut(&number)) else {
             return;
         };
         let due = queue.link(row);
+        self.totals.add(Totals::of_row(row));
         Self::touch_counters(queue, &mut self.batch);
         if row.state == DeliveryState::Ready {
             self.batch.stirred.push(number);
@@ -268,6 +276,7 @@ impl Core {
         let Some(old) = resident.row.take() else { return };
         if counted && let Some(queue) = self.queues.get_mut(&old.queue) {
             queue.unlink(&old);
+            self.totals.remove(Totals::of_row(&old));
             Self::touch_counters(queue, &mut self.batch);
         }
     }

@@ -3,15 +3,18 @@
 //! A walk is a machine without threads, like an environment: a command out, its outcome in. Whoever stops asking it stops
 //! it; what was done by then stays done, and the verb can be called again.
 //!
+//! With an idempotency key the first step asks whether the key is known, and the last one is done once, so that what all
+//! steps did is remembered in the commit of the last page. A walk that is cut off before leaves the key free.
+//!
 //! Invariant: a walk works on what was dead when it began and on nothing that died later, so that it ends although what it
 //! brings back may die again at once.
 
 use std::collections::VecDeque;
 
-use millpond_core::command::{Browse, Cursor, MoveMessages, Revive, WaiterId};
+use millpond_core::command::{Browse, Cursor, Idempotency, MoveMessages, Once, Revive, WaiterId};
 use millpond_core::id::MessageId;
 use millpond_core::limits::{BROWSE_MESSAGES_MAX, MOVE_MESSAGES_MAX};
-use millpond_core::outcome::Browsed;
+use millpond_core::outcome::{Browsed, Tally};
 use millpond_core::row::{DeliveryRow, DeliveryState};
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome, Rejection};
@@ -33,10 +36,10 @@ pub enum Which {
 /// What a bulk verb did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BulkDone {
-    /// Messages that were brought back or moved.
-    pub done: u64,
-    /// Messages that it met, or that were named, and that could not be.
-    pub skipped: u64,
+    /// Messages that were brought back or moved, and those that it met, or that were named, and that could not be.
+    pub tally: Tally,
+    /// The same key was seen before: this was the answer, and nothing was done now.
+    pub repeated: bool,
 }
 
 /// What a walk wants.
@@ -79,7 +82,8 @@ pub struct BulkWalk {
     queue: Box<str>,
     verb: Verb,
     way: Way,
-    totals: BulkDone,
+    totals: Tally,
+    idempotency: Option<Idempotency>,
 }
 
 impl BulkWalk {
@@ -105,11 +109,30 @@ impl BulkWalk {
             }
             Which::Messages(messages) => Way::Named(messages.into()),
         };
-        Self { queue: queue.into(), verb, way, totals: BulkDone::default() }
+        Self { queue: queue.into(), verb, way, totals: Tally::default(), idempotency: None }
     }
 
-    /// The first step: with no messages it only checks that the verb can be done.
+    /// Does it at most once under this key.
+    #[must_use]
+    pub fn once(mut self, idempotency: Option<Idempotency>) -> Self {
+        self.idempotency = idempotency;
+        self
+    }
+
+    /// The first step.
     pub fn begin(&mut self) -> BulkStep {
+        match &self.idempotency {
+            // A look, which is not remembered.
+            Some(idempotency) => BulkStep::Submit(Command::Once(Once {
+                idempotency: idempotency.clone(),
+                command: Box::new(Command::GetQueue { queue: self.queue.clone() }),
+            })),
+            None => self.begin_work(),
+        }
+    }
+
+    /// With no messages this only checks that the verb can be done.
+    fn begin_work(&mut self) -> BulkStep {
         let first = match &mut self.way {
             Way::Orders(_) => Vec::new(),
             Way::Named(messages) => take_chunk(messages),
@@ -119,47 +142,66 @@ impl BulkWalk {
 
     /// The next step, after the outcome of the one before.
     pub fn go_on(&mut self, outcome: Outcome) -> BulkStep {
-        let page = match outcome {
-            Outcome::Browsed(page) => Some(page),
-            Outcome::Moved { moved, skipped } => {
-                self.count(moved.len(), skipped.len());
-                None
+        match outcome {
+            Outcome::Browsed(page) => return self.go_through(&page),
+            Outcome::Moved { moved, skipped } => self.totals = self.totals.and(moved.len(), skipped.len()),
+            // The key is free.
+            Outcome::Queue(_) => return self.begin_work(),
+            Outcome::Rejected(rejection) => return BulkStep::Done(Err(rejection)),
+            Outcome::Repeated(first) => {
+                let tally = if let Outcome::Tallied(tally) = *first { tally } else { Tally::default() };
+                return BulkStep::Done(Ok(BulkDone { tally, repeated: true }));
             }
             Outcome::Revived { revived, skipped } => {
-                self.count(revived.len(), skipped.len());
-                None
+                self.totals = self.totals.and(revived.len(), skipped.len());
             }
-            Outcome::Rejected(rejection) => return BulkStep::Done(Err(rejection)),
             // No command of a walk has another outcome.
-            _ => return BulkStep::Done(Ok(self.totals)),
-        };
-        let messages = match (&mut self.way, page) {
-            (Way::Orders(orders), Some(page)) => orders.take_in(&page),
-            (Way::Orders(_), None) => Vec::new(),
-            (Way::Named(messages), _) => take_chunk(messages),
-        };
-        if !messages.is_empty() {
-            return BulkStep::Submit(self.act(messages));
+            _ => return self.end(),
         }
-        match &self.way {
+        match &mut self.way {
             Way::Orders(orders) => match orders.states.front() {
                 Some(&state) => BulkStep::Submit(orders.look(&self.queue, state)),
-                None => BulkStep::Done(Ok(self.totals)),
+                None => self.end(),
             },
-            Way::Named(_) => BulkStep::Done(Ok(self.totals)),
+            Way::Named(messages) => {
+                let chunk = take_chunk(messages);
+                if chunk.is_empty() { self.end() } else { BulkStep::Submit(self.act(chunk)) }
+            }
         }
     }
 
-    fn count(&mut self, done: usize, skipped: usize) {
-        self.totals.done += u64::try_from(done).unwrap_or(u64::MAX);
-        self.totals.skipped += u64::try_from(skipped).unwrap_or(u64::MAX);
+    fn go_through(&mut self, page: &Browsed) -> BulkStep {
+        let Way::Orders(orders) = &mut self.way else { return self.end() };
+        let meant = orders.take_in(page);
+        match orders.states.front() {
+            Some(&state) if meant.is_empty() => BulkStep::Submit(orders.look(&self.queue, state)),
+            // The last step is taken in any case where it has to be remembered.
+            None if meant.is_empty() && self.idempotency.is_none() => self.end(),
+            _ => BulkStep::Submit(self.act(meant)),
+        }
+    }
+
+    fn end(&self) -> BulkStep {
+        BulkStep::Done(Ok(BulkDone { tally: self.totals, repeated: false }))
     }
 
     fn act(&self, messages: Vec<MessageId>) -> Command {
-        let queue = self.queue.clone();
-        match &self.verb {
-            Verb::Replay => Command::Revive(Revive { queue, messages }),
-            Verb::Redrive { to } => Command::MoveMessages(MoveMessages { queue, messages, to: to.clone() }),
+        let (queue, before) = (self.queue.clone(), self.totals);
+        let command = match &self.verb {
+            Verb::Replay => Command::Revive(Revive { queue, messages, before }),
+            Verb::Redrive { to } => {
+                Command::MoveMessages(MoveMessages { queue, messages, to: to.clone(), before })
+            }
+        };
+        let is_last = match &self.way {
+            Way::Orders(orders) => orders.states.is_empty(),
+            Way::Named(messages) => messages.is_empty(),
+        };
+        match &self.idempotency {
+            Some(idempotency) if is_last => {
+                Command::Once(Once { idempotency: idempotency.clone(), command: Box::new(command) })
+            }
+            _ => command,
         }
     }
 }

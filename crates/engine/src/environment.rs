@@ -12,6 +12,7 @@ mod reads;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use millpond_core::command::WaiterId;
 use millpond_core::id::{CommitSequence, Sequence};
@@ -56,7 +57,10 @@ impl Default for EnvironmentSettings {
     }
 }
 
-/// While commands wait, one round in so many takes in a page of a sweep.
+/// Commands that came within this time are followed by more: callers come back with what they do next as soon as they have
+/// their answers, and must not find a round that is full of what was due.
+const BUSY_AFTER_MAIL: Duration = Duration::from_millis(50);
+/// While busy, one round in so many takes in a page of a sweep.
 const SWEEP_EVERY_ROUNDS: u64 = 4;
 /// A command that still needs rows after so many rounds of reading goes first in the next.
 const READ_ROUNDS_MAX: u8 = 3;
@@ -118,6 +122,10 @@ pub struct Environment {
     sweep_pages: VecDeque<(ReadId, ScanTicket, Page)>,
     contents: Contents,
     rounds: u64,
+    /// When a round last found commands.
+    mail_seen_at: Timestamp,
+    /// Commands came lately: what is due goes slower.
+    busy: bool,
 }
 
 impl Environment {
@@ -149,6 +157,8 @@ impl Environment {
             sweep_pages: VecDeque::new(),
             contents: Contents::default(),
             rounds: 0,
+            mail_seen_at: Timestamp::ZERO,
+            busy: false,
         }
     }
 
@@ -251,7 +261,11 @@ impl Environment {
         }
         self.rounds += 1;
         let mut answers = Vec::new();
-        self.core.set_busy(!self.mailbox.is_empty());
+        if !self.mailbox.is_empty() {
+            self.mail_seen_at = stamp.now;
+        }
+        self.busy = stamp.now.since(self.mail_seen_at) < BUSY_AFTER_MAIL;
+        self.core.set_busy(self.busy);
         self.absorb_pages(stamp);
         // What was seen on a page is answered before what is applied from now on.
         self.carry_out_effects(&mut answers);
@@ -449,6 +463,7 @@ pub fn command_bytes(command: &Command) -> usize {
     match command {
         Command::MoveMessages(moves) => moves.messages.len() * MOVED_BYTES,
         Command::Revive(revive) => revive.messages.len() * MOVED_BYTES,
+        Command::Once(once) => command_bytes(&once.command),
         Command::Send(send) => sent(send),
         Command::Settle(settle) => settle.sends.iter().map(sent).sum(),
         _ => 0,

@@ -20,7 +20,7 @@ mod settings;
 
 use std::sync::Arc;
 
-use millpond_core::command::Cursor;
+use millpond_core::command::{Cursor, Idempotency};
 use millpond_core::row::MessageContent;
 use millpond_core::{Command, Outcome, Rejection};
 use millpond_store::StoreFactory;
@@ -110,7 +110,8 @@ impl Engine {
 
     /// Makes dead letters of a queue's own set ready again, in place: all that `which` names and that were dead when the
     /// call began. Works in commits of at most 1,000 messages; a future that is dropped stops after the one under way, and
-    /// what was done by then stays done.
+    /// what was done by then stays done. Under an idempotency key it is done once; what it did is remembered in the commit of
+    /// the last page.
     ///
     /// # Errors
     /// As [`Engine::submit`]; what was done before stays done. A refusal, of the first step or of a later one, is the
@@ -120,8 +121,9 @@ impl Engine {
         environment: &str,
         queue: &str,
         which: Which,
+        idempotency: Option<Idempotency>,
     ) -> Result<Result<BulkDone, Rejection>, EngineError> {
-        self.walk(environment, BulkWalk::replay(queue, which)).await
+        self.walk(environment, BulkWalk::replay(queue, which).once(idempotency)).await
     }
 
     /// Moves dead letters of a queue, and messages that came to it as dead letters and are ready or delayed, to the queue
@@ -135,8 +137,9 @@ impl Engine {
         queue: &str,
         to: Option<&str>,
         which: Which,
+        idempotency: Option<Idempotency>,
     ) -> Result<Result<BulkDone, Rejection>, EngineError> {
-        self.walk(environment, BulkWalk::redrive(queue, to, which)).await
+        self.walk(environment, BulkWalk::redrive(queue, to, which).once(idempotency)).await
     }
 
     async fn walk(

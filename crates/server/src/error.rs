@@ -71,6 +71,13 @@ impl ApiError {
         error
     }
 
+    /// An environment has as much as it may.
+    fn quota(code: ErrorCode, detail: String, limit: u64) -> Self {
+        let mut error = Self::new(code, detail).retry_after_ms(RETRY_UNAVAILABLE_MS);
+        error.problem.limit = Some(limit.to_string());
+        error
+    }
+
     /// Something that may go well when it is tried again soon.
     pub(crate) fn retryable(code: ErrorCode, detail: String) -> Self {
         Self::new(code, detail).retry_after_ms(RETRY_OVERLOADED_MS)
@@ -191,6 +198,11 @@ impl From<Rejection> for ApiError {
                 let field = "spec.dead_letter_queue";
                 Self::field(field, name.as_ref(), format!("{field} is {name}, {why}"))
             }
+            Rejection::ByteLimit { held, more, limit } => {
+                let detail =
+                    format!("the environment holds {held} bytes and this call adds {more}, limit {limit}");
+                Self::quota(ErrorCode::ByteLimit, detail, limit)
+            }
             Rejection::DedupLimit { limit } => {
                 let detail = format!("{limit} idempotency keys are remembered, which is the limit");
                 let mut error = Self::new(ErrorCode::DedupLimit, detail);
@@ -208,6 +220,11 @@ impl From<Rejection> for ApiError {
                 let stale: Vec<_> = stale.iter().map(|lease| lease.message.to_string()).collect();
                 let detail = format!("no longer held: {}", stale.join(", "));
                 Self::new(ErrorCode::LeaseStale, detail)
+            }
+            Rejection::MessageLimit { held, more, limit } => {
+                let detail =
+                    format!("the environment holds {held} messages and this call adds {more}, limit {limit}");
+                Self::quota(ErrorCode::MessageLimit, detail, limit)
             }
             Rejection::MessageLeased { message, .. } => {
                 Self::new(ErrorCode::InvalidState, format!("message {message} is leased"))

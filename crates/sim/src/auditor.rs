@@ -7,12 +7,14 @@
 //! (`auditor/stored.rs`), within the limits of what the lost commands could have done.
 
 mod afresh;
+mod call;
 mod dedup;
 mod doubt;
 mod lease;
 mod message;
 mod order;
 mod queue;
+mod quota;
 mod settle;
 mod stored;
 mod view;
@@ -28,6 +30,7 @@ use millpond_core::time::Timestamp;
 use millpond_core::{Command, CoreSettings, Outcome};
 use millpond_engine::environment::Ticket;
 
+pub use call::RememberedCall;
 pub use dedup::Remembered;
 pub(crate) use doubt::is_gone;
 pub use message::{Ended, Grant, Life, Message, Token, token_of};
@@ -107,6 +110,8 @@ pub struct Auditor {
     pub by_id: BTreeMap<MessageId, Token>,
     /// Sends with a key.
     pub dedup: BTreeMap<(QueueNumber, Box<str>), Remembered>,
+    /// Other calls with a key.
+    pub calls: BTreeMap<Box<str>, RememberedCall>,
     /// Sends are refused for lack of room.
     pub space_low: bool,
     /// Counts failures; what has to be seen in one piece is only compared within one.
@@ -129,6 +134,7 @@ impl Auditor {
             messages: BTreeMap::new(),
             by_id: BTreeMap::new(),
             dedup: BTreeMap::new(),
+            calls: BTreeMap::new(),
             space_low: false,
             era: 0,
             unseen: BTreeSet::new(),

@@ -16,13 +16,14 @@ pub struct Coverage {
 }
 
 /// Outcomes that have to occur.
-const OUTCOMES: [&str; 23] = [
+const OUTCOMES: [&str; 25] = [
     "Browsed empty",
     "Browsed some",
     "Browsed with more",
     "Bulk done",
     "Bulk done none",
     "Bulk refused",
+    "Bulk repeated",
     "Done",
     "Leased empty",
     "Leased some",
@@ -34,6 +35,7 @@ const OUTCOMES: [&str; 23] = [
     "Queue",
     "QueueDeleted",
     "Queues",
+    "Repeated",
     "Revived none",
     "Revived some",
     "Sent",
@@ -43,13 +45,15 @@ const OUTCOMES: [&str; 23] = [
 ];
 
 /// Rejections that have to occur.
-const REJECTIONS: [&str; 15] = [
+const REJECTIONS: [&str; 17] = [
+    "ByteLimit",
     "DeadLetterQueueInvalid",
     "DeadLettersElsewhere",
     "DedupLimit",
     "EtagMismatch",
     "IdempotencyKeyReused",
     "LeaseStale",
+    "MessageLimit",
     "MessageLeased",
     "MessageNotFound",
     "OutOfRange",
@@ -122,12 +126,14 @@ impl Coverage {
             Outcome::Queue(_) => "outcome Queue",
             Outcome::QueueDeleted(_) => "outcome QueueDeleted",
             Outcome::Queues { .. } => "outcome Queues",
+            Outcome::Repeated(_) => "outcome Repeated",
             Outcome::Rejected(rejection) => return self.rejection(rejection),
             Outcome::Revived { revived, .. } if revived.is_empty() => "outcome Revived none",
             Outcome::Revived { .. } => "outcome Revived some",
             Outcome::Sent(sent) if sent.repeated => "outcome Sent repeated",
             Outcome::Sent(_) => "outcome Sent",
             Outcome::Settled { .. } => "outcome Settled",
+            Outcome::Tallied(_) => "outcome Tallied",
             Outcome::Undone(_) => "outcome Undone",
             Outcome::Waiting => "outcome Waiting",
         };
@@ -137,7 +143,8 @@ impl Coverage {
     /// A bulk verb came to its end.
     pub fn bulk(&mut self, done: &Result<BulkDone, Rejection>) {
         match done {
-            Ok(totals) if totals.done > 0 => self.add("outcome Bulk done".to_owned(), 1),
+            Ok(totals) if totals.repeated => self.add("outcome Bulk repeated".to_owned(), 1),
+            Ok(totals) if totals.tally.done > 0 => self.add("outcome Bulk done".to_owned(), 1),
             Ok(_) => self.add("outcome Bulk done none".to_owned(), 1),
             Err(_) => self.add("outcome Bulk refused".to_owned(), 1),
         }

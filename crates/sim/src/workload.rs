@@ -12,6 +12,7 @@ mod get_queue;
 mod lease;
 mod list_queues;
 mod move_messages;
+mod once;
 mod pause_queue;
 mod purge_queue;
 mod resume_queue;
@@ -23,11 +24,12 @@ mod tick;
 mod undo;
 mod update_queue;
 
-use millpond_core::command::{Browse, LeaseRef, MessageRef, WaiterId};
+use millpond_core::command::{Browse, LeaseRef, MessageRef, Once, WaiterId};
 use millpond_core::id::{MessageId, Sequence};
 use millpond_core::limits::MOVE_MESSAGES_MAX;
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome};
+use millpond_engine::BulkWalk;
 use millpond_engine::environment::Ticket;
 
 use crate::auditor::{Answered, Auditor, Life, Message, Token, Verdict};
@@ -56,6 +58,8 @@ pub enum Kind {
     ListQueues,
     /// [`Command::MoveMessages`]
     MoveMessages,
+    /// [`Command::Once`]
+    Once,
     /// [`Command::PauseQueue`]
     PauseQueue,
     /// [`Command::PurgeQueue`]
@@ -80,7 +84,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Browse,
         Self::CancelWait,
         Self::CreateQueue,
@@ -91,6 +95,7 @@ impl Kind {
         Self::Lease,
         Self::ListQueues,
         Self::MoveMessages,
+        Self::Once,
         Self::PauseQueue,
         Self::PurgeQueue,
         Self::ResumeQueue,
@@ -117,6 +122,7 @@ impl Kind {
             Command::Lease(_) => Self::Lease,
             Command::ListQueues { .. } => Self::ListQueues,
             Command::MoveMessages(_) => Self::MoveMessages,
+            Command::Once(_) => Self::Once,
             Command::PauseQueue { .. } => Self::PauseQueue,
             Command::PurgeQueue { .. } => Self::PurgeQueue,
             Command::ResumeQueue { .. } => Self::ResumeQueue,
@@ -143,6 +149,7 @@ impl Kind {
             Self::Lease => 330,
             Self::ListQueues => 14,
             Self::MoveMessages => 50,
+            Self::Once => 50,
             Self::PauseQueue => 12,
             Self::PurgeQueue => 10,
             Self::ResumeQueue => 20,
@@ -195,6 +202,10 @@ pub struct Workload {
     pub retired: Vec<Hand>,
     /// Pages that follow on one that was shown.
     pub pages: Vec<Browse>,
+    /// Calls with a key.
+    pub calls: Vec<Once>,
+    /// Bulk verbs that were begun.
+    pub walks: Vec<BulkWalk>,
     next_token: Token,
 }
 
@@ -218,6 +229,8 @@ impl Default for Workload {
             hands: Vec::new(),
             retired: Vec::new(),
             pages: Vec::new(),
+            calls: Vec::new(),
+            walks: Vec::new(),
             next_token: 1,
         }
     }
@@ -325,6 +338,7 @@ impl Scene<'_> {
             Kind::Lease => lease::generate(self),
             Kind::ListQueues => list_queues::generate(self),
             Kind::MoveMessages => move_messages::generate(self),
+            Kind::Once => once::generate(self),
             Kind::PauseQueue => pause_queue::generate(self),
             Kind::PurgeQueue => purge_queue::generate(self),
             Kind::ResumeQueue => resume_queue::generate(self),
@@ -357,6 +371,7 @@ pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
             list_queues::predict(auditor, after.as_deref(), *descending, *limit, answered)
         }
         Command::MoveMessages(moves) => move_messages::predict(auditor, moves, answered),
+        Command::Once(once) => once::predict(auditor, once, answered),
         Command::PauseQueue { queue } => pause_queue::predict(auditor, queue, answered),
         Command::PurgeQueue { queue, target } => purge_queue::predict(auditor, queue, *target, answered),
         Command::ResumeQueue { queue } => resume_queue::predict(auditor, queue, answered),

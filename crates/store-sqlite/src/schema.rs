@@ -52,6 +52,10 @@ create table counters (
     dead            integer not null,
     completed       integer not null,
     cancelled       integer not null,
+    waiting_bytes   integer not null, -- of ready and delayed deliveries
+    leased_bytes    integer not null,
+    dead_bytes      integer not null,
+    finished_bytes  integer not null, -- of completed and cancelled deliveries
     total_sent      integer not null,
     total_delivered integer not null,
     total_undone    integer not null,
@@ -87,7 +91,8 @@ create table delivery (
     entered         integer not null,
     dead_at         integer,
     dead_reason     integer, -- 0 attempts spent, 1 leases lost
-    dead_queue      text
+    dead_queue      text,
+    size_bytes      integer not null -- of the message's content
 ) strict;
 
 create index delivery_ready on delivery (queue, priority_descending, retried, order_at) where state = 1;
@@ -95,13 +100,14 @@ create index delivery_due on delivery (queue, state, due_at) where state <> 1;
 create index delivery_expiry on delivery (expires_at);
 
 create table dedup (
-    queue           integer not null,
+    queue           integer not null, -- -1: no send but a call on the environment
     key             text    not null,
     digest          blob    not null, -- 16 bytes
-    sent_at         integer not null,
-    first_sequence  integer not null,
-    count           integer not null,
-    nonce_seed      integer not null,
+    sent_at         integer,          -- these four of a send
+    first_sequence  integer,
+    count           integer,
+    nonce_seed      integer,
+    answer          text,             -- of any other call: JSON
     expires_at      integer not null,
     primary key (queue, key)
 ) strict, without rowid;

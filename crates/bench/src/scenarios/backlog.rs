@@ -58,7 +58,9 @@ pub(super) async fn run(path: &Path, options: &Options, name: &str, leased: u64)
 
 async fn fill_and_drain(path: &Path, options: &Options, scale: u64, leased: u64) -> anyhow::Result<()> {
     let target = Target::open(path, options.data_bytes).await?;
-    target.create("bench", QueueSpec::default()).await?;
+    // Above the default, at which nothing more would be handed out.
+    let spec = QueueSpec { leased_max: 200_000, ..QueueSpec::default() };
+    target.create("bench", spec).await?;
     fill(&target, "bench", scale, &SendOptions::default()).await?;
     let filled_kib = crate::machine::peak_memory_kib();
     let mut tasks = Vec::new();

@@ -8,6 +8,7 @@ use millpond_core::Command;
 use millpond_core::command::CreateQueue;
 use millpond_core::spec::QueueSpec;
 use millpond_engine::{Engine, EngineSettings};
+use millpond_store::{StoreError, StoreErrorKind};
 use millpond_store_sqlite::{SqliteFactory, SqliteSettings};
 use serde_json::{Value, json};
 
@@ -66,8 +67,7 @@ pub(super) async fn environments(path: &Path, options: &Options) -> anyhow::Resu
         engine.shut_down().await;
     }
     let begun = Instant::now();
-    let factory = Arc::new(SqliteFactory::open(path, SqliteSettings::default())?);
-    let engine = Engine::start(EngineSettings::default(), factory);
+    let engine = Engine::start(EngineSettings::default(), Arc::new(reopen(path).await?));
     let first = active.first().cloned().unwrap_or_default();
     engine.submit(&first, Command::GetQueue { queue: "bench".into() }).await?;
     let started = begun.elapsed();
@@ -92,6 +92,20 @@ pub(super) async fn environments(path: &Path, options: &Options) -> anyhow::Resu
         "environments": scale,
         "environments_open": engine.stats().environments_open,
     }))
+}
+
+/// Opens a directory that was served by this process until just now: the engine's threads end by themselves, and until
+/// then it is taken.
+async fn reopen(path: &Path) -> Result<SqliteFactory, StoreError> {
+    let give_up = Instant::now() + Duration::from_secs(10);
+    loop {
+        match SqliteFactory::open(path, SqliteSettings::default()) {
+            Err(error) if error.kind == StoreErrorKind::Unavailable && Instant::now() < give_up => {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            result => return result,
+        }
+    }
 }
 
 fn create() -> Command {

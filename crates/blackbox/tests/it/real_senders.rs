@@ -1,8 +1,11 @@
-//! Senders of other people: the CloudEvents SDK for Node, in `tests/node`, against the real binary.
+//! Senders of other people: the CloudEvents SDKs for Node, Python and Rust, in the folders of those names beside this one,
+//! against the real binary. Each brings its packages at the versions that are pinned there.
 
-use std::path::Path;
-use std::process::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
+use millpond_blackbox::binary;
 use millpond_blackbox::server::Launch;
 
 /// Node's own test runner is in it from here on.
@@ -10,23 +13,56 @@ const NODE_MIN: u32 = 20;
 
 #[test]
 fn what_the_cloudevents_sdk_sends_is_what_it_gets_back() {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node");
+    let project = project("node");
     check_node();
-    install(&project);
-    let directory = tempfile::tempdir().expect("a directory can be made");
-    let server = Launch::of(directory.path()).start();
-    let output = Command::new("node")
-        .current_dir(&project)
-        .args(["--test", "--test-reporter=spec"])
-        .env("MILLPOND_URL", format!("http://{}", server.address()))
-        .output()
-        .expect("node can be run");
+    install_for_node(&project);
+    let mut node = Command::new("node");
+    node.current_dir(&project).args(["--test", "--test-reporter=spec"]);
+    let output = against_a_server(&mut node);
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}");
     let passed =
         text.lines().find_map(|line| line.split_once(" pass ")).map(|(_, count)| count.trim().parse());
     assert!(matches!(passed, Some(Ok(49..))), "every test ran: {text}");
+}
+
+#[test]
+fn what_the_cloudevents_sdk_for_python_sends_is_what_it_gets_back() {
+    let project = project("python");
+    let python = install_for_python(&project);
+    let mut tests = Command::new(python);
+    tests.current_dir(&project).args(["-B", "-m", "unittest", "real_senders"]);
+    let output = against_a_server(&mut tests);
+    let text = String::from_utf8_lossy(&output.stderr);
+    let ran = text.lines().find_map(|line| line.strip_prefix("Ran ")).and_then(|rest| rest.split(' ').next());
+    assert!(matches!(ran.map(str::parse), Some(Ok(133..))), "every test ran: {text}");
+}
+
+#[test]
+fn what_the_cloudevents_sdk_for_rust_sends_is_what_it_gets_back() {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut tests = Command::new(cargo);
+    tests.args(["test", "--quiet", "--locked", "--manifest-path"]).arg(project("rust").join("Cargo.toml"));
+    tests.arg("--target-dir").arg(binary::target().join("real-senders-rust"));
+    let output = against_a_server(&mut tests);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("test result: ok. 4 passed; 0 failed; 0 ignored"), "every test ran: {text}");
+}
+
+fn project(language: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(language)
+}
+
+/// Runs tests that find the server in `MILLPOND_URL`.
+#[track_caller]
+fn against_a_server(tests: &mut Command) -> Output {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let server = Launch::of(directory.path()).start();
+    let tests = tests.env("MILLPOND_URL", format!("http://{}", server.address()));
+    let output = tests.output().expect("the tests can be run");
+    let [out, error] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{tests:?}\n{out}\n{error}");
     server.stop();
+    output
 }
 
 fn check_node() {
@@ -38,11 +74,50 @@ fn check_node() {
 }
 
 /// Installs exactly what the lock file says, unless that is there already.
-fn install(project: &Path) {
-    let stamp = |path: &str| std::fs::metadata(project.join(path)).and_then(|found| found.modified()).ok();
+fn install_for_node(project: &Path) {
+    let stamp = |path: &str| fs::metadata(project.join(path)).and_then(|found| found.modified()).ok();
     if stamp("node_modules/.package-lock.json") >= stamp("package-lock.json") {
         return;
     }
     let status = Command::new("npm").current_dir(project).args(["ci", "--ignore-scripts"]).status();
     assert!(status.is_ok_and(|status| status.success()), "npm ci failed in {}", project.display());
+}
+
+/// Makes an environment with exactly the packages of `requirements.txt`, unless it is there already; its interpreter.
+fn install_for_python(project: &Path) -> PathBuf {
+    let requirements = project.join("requirements.txt");
+    let wanted = fs::read_to_string(&requirements).expect("requirements.txt can be read");
+    let environment = binary::target().join("real-senders-python");
+    let (python, installed) = (environment.join("bin/python"), environment.join("installed.txt"));
+    if python.exists() && fs::read_to_string(&installed).is_ok_and(|installed| installed == wanted) {
+        return python;
+    }
+    if environment.exists() {
+        fs::remove_dir_all(&environment).expect("the old environment can be removed");
+    }
+    let mut pip = if run(Command::new("python3").args(["-m", "venv"]).arg(&environment)).is_ok() {
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip"]);
+        pip
+    } else {
+        // Some systems take out of Python what puts pip into an environment; a pip from outside can fill one too.
+        let bare =
+            run(Command::new("python3").args(["-m", "venv", "--clear", "--without-pip"]).arg(&environment));
+        bare.expect("Python is missing: these tests need version 3.10 or later");
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "--python"]).arg(&python);
+        pip
+    };
+    pip.args(["install", "--quiet", "--require-hashes", "--only-binary", ":all:", "-r"]).arg(requirements);
+    run(&mut pip).expect("the packages can be installed, by pip or after installing python3-venv");
+    fs::write(installed, wanted).expect("the environment can be written");
+    python
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr))),
+    }
 }

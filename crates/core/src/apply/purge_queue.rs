@@ -8,7 +8,7 @@ use crate::outcome::{Outcome, Rejection};
 use crate::planted;
 use crate::row::DeliveryState;
 use crate::stamp::Stamp;
-use crate::state::Core;
+use crate::state::{Core, Totals};
 
 impl PurgeTarget {
     fn states(self) -> &'static [DeliveryState] {
@@ -34,10 +34,12 @@ impl Core {
         let through = Sequence(self.environment.next_sequence.0.saturating_sub(1));
         let Some(queue) = self.queues.get_mut(&number) else { return Ok(Outcome::Purged(0)) };
         let states = target.states();
-        let count = states.iter().map(|&state| std::mem::take(queue.count_mut(state))).sum();
+        let messages = states.iter().map(|&state| std::mem::take(queue.count_mut(state))).sum();
+        let mut bytes = 0;
         let mut sequences: Vec<_> = Vec::new();
         if states.contains(&DeliveryState::Ready) {
             queue.row.purged_through = through;
+            bytes += std::mem::take(&mut queue.counters.waiting_bytes);
             if !planted!(PurgeMissesWindow) {
                 sequences.extend(queue.ready.reset_to_nothing().map(|key| key.sequence));
             }
@@ -45,14 +47,16 @@ impl Core {
         }
         if states.contains(&DeliveryState::Dead) {
             queue.row.dead_purged_through = through;
+            bytes += std::mem::take(&mut queue.counters.dead_bytes);
         }
         queue.row.sweep_owed = true;
         queue.row.revision += 1;
         queue.row.updated_at = stamp.now;
+        self.totals.remove(Totals { messages, bytes });
         self.rows.release_gone(&sequences);
         self.touch_queue(number);
         self.sweeps.begin_purged(number, states, not_before);
         self.refresh_wake(number);
-        Ok(Outcome::Purged(count))
+        Ok(Outcome::Purged(messages))
     }
 }

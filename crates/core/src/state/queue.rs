@@ -90,9 +90,20 @@ impl QueueState {
         }
     }
 
+    /// The bytes among which those of a state are counted.
+    fn bytes_mut(&mut self, state: DeliveryState) -> &mut u64 {
+        match state {
+            DeliveryState::Cancelled | DeliveryState::Completed => &mut self.counters.finished_bytes,
+            DeliveryState::Dead => &mut self.counters.dead_bytes,
+            DeliveryState::Delayed | DeliveryState::Ready => &mut self.counters.waiting_bytes,
+            DeliveryState::Leased => &mut self.counters.leased_bytes,
+        }
+    }
+
     /// Puts a row into the order of its state. Answers the time at which it is due, if memory must remember that.
     pub(crate) fn link(&mut self, row: &DeliveryRow) -> Option<Timestamp> {
         *self.count_mut(row.state) += 1;
+        *self.bytes_mut(row.state) += row.size_bytes;
         match row.state {
             DeliveryState::Ready => {
                 self.ready.insert(row.ready_key());
@@ -117,6 +128,9 @@ impl QueueState {
         let count = self.count_mut(row.state);
         assert!(*count > 0, "count of {:?} in queue {} goes below zero", row.state, row.queue);
         *count -= 1;
+        let bytes = self.bytes_mut(row.state);
+        assert!(*bytes >= row.size_bytes, "bytes of {:?} in queue {} go below zero", row.state, row.queue);
+        *bytes -= row.size_bytes;
         match row.state {
             DeliveryState::Ready => self.ready.remove(&row.ready_key()),
             DeliveryState::Delayed if planted!(PromotionTwice) => {}

@@ -155,7 +155,8 @@ fn a_lower_limit_ends_no_lease_and_allows_none_until_enough_have_ended() {
         -> ready=1 leased=1 why=concurrency_full limit=1 until=100
         ack c#1
         lease
-        -> d#1 deliveries=1 until=101",
+        -> waits
+        -> it: d#1 deliveries=1 until=101",
     );
 }
 
@@ -189,8 +190,7 @@ fn fewer_attempts_count_when_the_present_lease_ends() {
 #[test]
 fn another_order_counts_for_messages_as_they_become_ready() {
     check(
-        "with window=1
-        create jobs
+        "create jobs
         send a delay=10
         -> sent
         send b delay=5
@@ -198,25 +198,22 @@ fn another_order_counts_for_messages_as_they_become_ready() {
         after 10
         update jobs order=sent
         -> generation=2 revision=2
-        reopen
         send c
         -> sent
-        lease max=3 wait=1
-        -> waits
-        -> it: b#1 deliveries=1 until=41, a#1 deliveries=1 until=41, c#1 deliveries=1 until=41
+        lease max=3
+        -> b#1 deliveries=1 until=40, a#1 deliveries=1 until=40, c#1 deliveries=1 until=40
         nack c#1
         nack b#1
         nack a#1
-        lease max=3 min=3 wait=1
-        -> waits
-        -> it: a#2 deliveries=2 until=41, b#2 deliveries=2 until=41, c#2 deliveries=2 until=41
+        lease max=3
+        -> a#2 deliveries=2 until=40, b#2 deliveries=2 until=40, c#2 deliveries=2 until=40
         update jobs order=visible
         -> generation=3 revision=3
         nack b#2
         after 1
         nack a#2
-        lease max=2 min=2
-        -> b#3 deliveries=3 until=42, a#3 deliveries=3 until=42",
+        lease max=2
+        -> b#3 deliveries=3 until=41, a#3 deliveries=3 until=41",
     );
 }
 

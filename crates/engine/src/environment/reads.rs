@@ -79,7 +79,7 @@ impl Environment {
 
     pub(super) fn absorb_pages(&mut self, stamp: &Stamp) {
         let mut pages = std::mem::take(&mut self.pages);
-        let room = self.mailbox.is_empty() || self.rounds.is_multiple_of(SWEEP_EVERY_ROUNDS);
+        let room = !self.busy || self.rounds.is_multiple_of(SWEEP_EVERY_ROUNDS);
         if room {
             pages.extend(self.sweep_pages.pop_front());
         }

@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use millpond_core::command::{
-    Browse, Lease, NewMessage, Require, Send, Settle, SettleAction, Settlement, WaiterId,
+    Browse, Idempotency, Lease, NewMessage, Require, Send, Settle, SettleAction, Settlement, WaiterId,
 };
 use millpond_core::id::MessageId;
+use millpond_core::outcome::Tally;
 use millpond_core::row::{DataKind, DeliveryState, MessageContent};
 use millpond_core::spec::{AtLimit, AttemptLimit, Counted, Gone, QueueSpec};
 use millpond_core::{Command, Outcome, Rejection};
@@ -75,6 +76,10 @@ impl World {
     }
 }
 
+fn tally(done: u64, skipped: u64) -> BulkDone {
+    BulkDone { tally: Tally { done, skipped }, repeated: false }
+}
+
 fn look(queue: &str, limit: usize) -> Browse {
     Browse {
         queue: queue.into(),
@@ -94,10 +99,10 @@ async fn a_replay_brings_back_all_that_is_dead_page_by_page() {
     world.create("jobs", mortal(AtLimit::DeadLetterSet)).await;
     world.bury("jobs", 2_500).await;
     assert_eq!(world.counts("jobs").await, (0, 2_500));
-    let done = world.engine.replay(ENVIRONMENT, "jobs", ALL).await.expect("answer");
-    assert_eq!(done, Ok(BulkDone { done: 2_500, skipped: 0 }));
+    let done = world.engine.replay(ENVIRONMENT, "jobs", ALL, None).await.expect("answer");
+    assert_eq!(done, Ok(tally(2_500, 0)));
     assert_eq!(world.counts("jobs").await, (2_500, 0));
-    let done = world.engine.replay(ENVIRONMENT, "jobs", ALL).await.expect("answer");
+    let done = world.engine.replay(ENVIRONMENT, "jobs", ALL, None).await.expect("answer");
     assert_eq!(done, Ok(BulkDone::default()));
 }
 
@@ -107,10 +112,10 @@ async fn a_replay_of_given_messages_counts_those_that_are_not_dead() {
     world.create("jobs", mortal(AtLimit::DeadLetterSet)).await;
     let ids = world.bury("jobs", 3).await;
     let some = Which::Messages(ids[..2].to_vec());
-    let done = world.engine.replay(ENVIRONMENT, "jobs", some).await.expect("answer");
-    assert_eq!(done, Ok(BulkDone { done: 2, skipped: 0 }));
-    let done = world.engine.replay(ENVIRONMENT, "jobs", Which::Messages(ids)).await.expect("answer");
-    assert_eq!(done, Ok(BulkDone { done: 1, skipped: 2 }));
+    let done = world.engine.replay(ENVIRONMENT, "jobs", some, None).await.expect("answer");
+    assert_eq!(done, Ok(tally(2, 0)));
+    let done = world.engine.replay(ENVIRONMENT, "jobs", Which::Messages(ids), None).await.expect("answer");
+    assert_eq!(done, Ok(tally(1, 2)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,11 +129,11 @@ async fn a_replay_of_a_range_brings_back_what_died_in_it() {
     world.bury("jobs", 1).await;
     let at = second[0].sent_at;
     let range = Which::Died { from: Some(at), until: Some(at.plus(Duration::from_secs(10))) };
-    let done = world.engine.replay(ENVIRONMENT, "jobs", range).await.expect("answer");
-    assert_eq!(done, Ok(BulkDone { done: 1, skipped: 0 }));
+    let done = world.engine.replay(ENVIRONMENT, "jobs", range, None).await.expect("answer");
+    assert_eq!(done, Ok(tally(1, 0)));
     assert_eq!(world.counts("jobs").await, (1, 2));
     let empty = Which::Died { from: Some(at), until: Some(at) };
-    let refused = world.engine.replay(ENVIRONMENT, "jobs", empty).await.expect("answer");
+    let refused = world.engine.replay(ENVIRONMENT, "jobs", empty, None).await.expect("answer");
     assert!(matches!(refused, Err(Rejection::OutOfRange { field: "start_time", .. })), "{refused:?}");
 }
 
@@ -137,9 +142,9 @@ async fn what_cannot_be_done_at_all_is_refused_also_where_nothing_is_dead() {
     let world = World::over(Arc::new(MemoryDisk::new())).await;
     world.create("graves", QueueSpec::default()).await;
     world.create("jobs", mortal(AtLimit::MoveTo { queue: "graves".into(), otherwise: Gone::Drop })).await;
-    let refused = world.engine.replay(ENVIRONMENT, "jobs", ALL).await.expect("answer");
+    let refused = world.engine.replay(ENVIRONMENT, "jobs", ALL, None).await.expect("answer");
     assert!(matches!(refused, Err(Rejection::DeadLettersElsewhere { .. })), "{refused:?}");
-    let refused = world.engine.redrive(ENVIRONMENT, "graves", Some("missing"), ALL).await.expect("answer");
+    let refused = world.engine.redrive(ENVIRONMENT, "graves", Some("missing"), ALL, None).await.expect("answer");
     assert_eq!(refused, Err(Rejection::QueueNotFound { name: "missing".into() }));
 }
 
@@ -152,12 +157,12 @@ async fn a_redrive_sends_home_what_came_as_a_dead_letter_and_leaves_the_rest() {
     world.bury("graves", 5).await;
     world.bury("jobs", 1_200).await;
     world.send("graves", "no dead letter").await;
-    let done = world.engine.redrive(ENVIRONMENT, "graves", None, ALL).await.expect("answer");
-    assert_eq!(done, Ok(BulkDone { done: 1_200, skipped: 5 }));
+    let done = world.engine.redrive(ENVIRONMENT, "graves", None, ALL, None).await.expect("answer");
+    assert_eq!(done, Ok(tally(1_200, 5)));
     assert_eq!(world.counts("jobs").await, (1_200, 0));
     assert_eq!(world.counts("graves").await, (1, 5));
-    let done = world.engine.redrive(ENVIRONMENT, "graves", Some("jobs"), ALL).await.expect("answer");
-    assert_eq!(done, Ok(BulkDone { done: 5, skipped: 0 }));
+    let done = world.engine.redrive(ENVIRONMENT, "graves", Some("jobs"), ALL, None).await.expect("answer");
+    assert_eq!(done, Ok(tally(5, 0)));
     assert_eq!(world.counts("jobs").await, (1_205, 0));
 }
 
@@ -184,7 +189,7 @@ async fn what_dies_after_a_replay_began_stays_dead() {
         }
     };
     assert_eq!(pages, 2);
-    assert_eq!(done, Ok(BulkDone { done: 1_100, skipped: 0 }));
+    assert_eq!(done, Ok(tally(1_100, 0)));
     assert_eq!(world.counts("jobs").await, (1_000, 100));
 }
 
@@ -197,7 +202,7 @@ async fn a_replay_whose_caller_leaves_stops_after_the_page_under_way() {
     let before = faults.begun.load(Ordering::SeqCst);
     let replay = tokio::spawn({
         let engine = world.engine.clone();
-        async move { engine.replay(ENVIRONMENT, "jobs", ALL).await.map(drop) }
+        async move { engine.replay(ENVIRONMENT, "jobs", ALL, None).await.map(drop) }
     });
     while faults.begun.load(Ordering::SeqCst) == before {
         tokio::task::yield_now().await;
@@ -206,6 +211,27 @@ async fn a_replay_whose_caller_leaves_stops_after_the_page_under_way() {
     assert!(replay.await.is_err(), "its first page cannot have been answered");
     drop(held);
     assert_eq!(world.counts("jobs").await, (1_000, 1_500));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_under_a_key_is_done_once_and_answered_alike() {
+    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    world.create("jobs", mortal(AtLimit::DeadLetterSet)).await;
+    world.bury("jobs", 1_100).await;
+    let key = |digest| Some(Idempotency { key: "again".into(), digest });
+    let done = world.engine.replay(ENVIRONMENT, "jobs", ALL, key(1)).await.expect("answer");
+    assert_eq!(done, Ok(tally(1_100, 0)));
+    world.bury("jobs", 100).await;
+    let done = world.engine.replay(ENVIRONMENT, "jobs", ALL, key(1)).await.expect("answer");
+    assert_eq!(done, Ok(BulkDone { repeated: true, ..tally(1_100, 0) }));
+    let refused = world.engine.replay(ENVIRONMENT, "jobs", ALL, key(2)).await.expect("answer");
+    assert_eq!(refused, Err(Rejection::IdempotencyKeyReused { key: "again".into() }));
+    // Also where there was nothing to do.
+    let nothing = Some(Idempotency { key: "nothing".into(), digest: 1 });
+    world.create("graves", mortal(AtLimit::DeadLetterSet)).await;
+    let redrive = || world.engine.redrive(ENVIRONMENT, "graves", None, ALL, nothing.clone());
+    assert_eq!(redrive().await.expect("answer"), Ok(tally(0, 0)));
+    assert_eq!(redrive().await.expect("answer"), Ok(BulkDone { repeated: true, ..tally(0, 0) }));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,3 +7,4 @@ mod bulk;
 mod environments;
 mod failures;
 mod lifecycle;
+mod rounds;

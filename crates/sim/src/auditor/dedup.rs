@@ -35,7 +35,8 @@ impl Auditor {
         };
         let Some(idempotency) = &send.idempotency else {
             demand!(!sent.repeated, "a send without a key was answered as repeated");
-            return self.sent(send, &sent.ids, answered);
+            self.sent(send, &sent.ids, answered)?;
+            return self.check_quotas(answered);
         };
         let name = (queue.number, idempotency.key.clone());
         let known = self.dedup.get(&name);
@@ -69,7 +70,8 @@ impl Auditor {
             expires_at: remembered_until(&queue.spec, sent_at),
         };
         self.dedup.insert(name, remembered);
-        self.sent(send, &sent.ids, answered)
+        self.sent(send, &sent.ids, answered)?;
+        self.check_quotas(answered)
     }
 
     /// A key was refused because it stands for another send.

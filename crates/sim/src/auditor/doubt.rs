@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_core::Command;
-use millpond_core::command::{LeaseRef, Send, SettleAction, UpdateQueue};
+use millpond_core::command::{LeaseRef, Once, Send, SettleAction, UpdateQueue};
 use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
 use millpond_core::row::{DeliveryRow, DeliveryState, QueueRow};
 use millpond_core::time::Timestamp;
@@ -28,6 +28,8 @@ pub(super) struct Doubt<'a> {
     pub(super) sends: Vec<&'a Send>,
     /// Changes of queues that may have been made.
     pub(super) updates: Vec<&'a UpdateQueue>,
+    /// Calls that may be remembered.
+    pub(super) calls: Vec<&'a Once>,
 }
 
 impl<'a> Doubt<'a> {
@@ -35,46 +37,54 @@ impl<'a> Doubt<'a> {
         let mut doubt =
             Self { messages: unseen.iter().map(|(message, _)| *message).collect(), ..Self::default() };
         for submitted in lost {
-            match &submitted.command {
-                Command::CreateQueue(create) => {
-                    doubt.names.insert(&create.name);
-                }
-                Command::DeleteQueue(delete) => {
-                    doubt.names.insert(&delete.name);
-                }
-                Command::PauseQueue { queue }
-                | Command::PurgeQueue { queue, .. }
-                | Command::ResumeQueue { queue } => {
-                    doubt.names.insert(queue);
-                }
-                Command::DeleteMessage(wanted) => {
-                    doubt.messages.insert(wanted.message);
-                }
-                Command::MoveMessages(moves) => doubt.afresh.extend(&moves.messages),
-                Command::Revive(revive) => doubt.afresh.extend(&revive.messages),
-                Command::Send(send) => doubt.sends.push(send),
-                Command::Settle(settle) => {
-                    doubt.sends.extend(&settle.sends);
-                    let leases = settle.settlements.iter().map(|settlement| settlement.lease);
-                    doubt.leases.extend(leases.map(|lease| (lease.message, lease.generation)));
-                }
-                Command::Undo(leases) => {
-                    doubt.leases.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
-                }
-                Command::UpdateQueue(update) => doubt.updates.push(update),
-                Command::Browse(_)
-                | Command::CancelWait(_)
-                | Command::GetMessage(_)
-                | Command::GetQueue { .. }
-                | Command::Lease(_)
-                | Command::ListQueues { .. }
-                | Command::SetSpace { .. }
-                | Command::Tick => {}
-            }
+            doubt.note(&submitted.command);
         }
         doubt.messages.extend(doubt.leases.iter().map(|(message, _)| *message));
         doubt.messages.extend(&doubt.afresh);
         doubt
+    }
+
+    fn note(&mut self, command: &'a Command) {
+        match command {
+            Command::CreateQueue(create) => {
+                self.names.insert(&create.name);
+            }
+            Command::DeleteQueue(delete) => {
+                self.names.insert(&delete.name);
+            }
+            Command::Once(once) => {
+                self.calls.push(once);
+                self.note(&once.command);
+            }
+            Command::PauseQueue { queue }
+            | Command::PurgeQueue { queue, .. }
+            | Command::ResumeQueue { queue } => {
+                self.names.insert(queue);
+            }
+            Command::DeleteMessage(wanted) => {
+                self.messages.insert(wanted.message);
+            }
+            Command::MoveMessages(moves) => self.afresh.extend(&moves.messages),
+            Command::Revive(revive) => self.afresh.extend(&revive.messages),
+            Command::Send(send) => self.sends.push(send),
+            Command::Settle(settle) => {
+                self.sends.extend(&settle.sends);
+                let leases = settle.settlements.iter().map(|settlement| settlement.lease);
+                self.leases.extend(leases.map(|lease| (lease.message, lease.generation)));
+            }
+            Command::Undo(leases) => {
+                self.leases.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
+            }
+            Command::UpdateQueue(update) => self.updates.push(update),
+            Command::Browse(_)
+            | Command::CancelWait(_)
+            | Command::GetMessage(_)
+            | Command::GetQueue { .. }
+            | Command::Lease(_)
+            | Command::ListQueues { .. }
+            | Command::SetSpace { .. }
+            | Command::Tick => {}
+        }
     }
 
     /// Changes of this queue that may have been made.
@@ -153,7 +163,8 @@ impl Auditor {
         let Some(idempotency) = &send.idempotency else { return Ok(()) };
         let rows = dump.dedup.iter().filter(|row| row.key.key == idempotency.key);
         for row in rows.filter(|row| row.digest == idempotency.digest) {
-            let known = (row.key.queue, row.key.key.clone());
+            let Some(queue) = row.key.queue else { continue };
+            let known = (queue, row.key.key.clone());
             let fresh = Remembered { digest: row.digest, ids: None, expires_at: row.expires_at };
             let entry = self.dedup.entry(known).or_insert_with(|| fresh.clone());
             if entry.expires_at < row.expires_at {
@@ -172,7 +183,11 @@ impl Auditor {
     ) -> Verdict {
         self.check_revived_whole(lost, stored, now)?;
         for submitted in lost {
-            let Command::Settle(settle) = &submitted.command else { continue };
+            let command = match &submitted.command {
+                Command::Once(once) => &*once.command,
+                command => command,
+            };
+            let Command::Settle(settle) = command else { continue };
             let fresh = settle.sends.iter().filter(|send| send.idempotency.is_none());
             let tokens: Vec<Token> =
                 fresh.flat_map(|send| &send.messages).map(|message| token_of(&message.content)).collect();
@@ -202,6 +217,7 @@ impl Auditor {
                 Command::DeleteMessage(_)
                     | Command::DeleteQueue(_)
                     | Command::MoveMessages(_)
+                    | Command::Once(_)
                     | Command::PurgeQueue { .. }
                     | Command::Revive(_)
             )

@@ -269,8 +269,8 @@ impl Auditor {
             spent < limit.max
         };
         // What counted when its last lease ended.
-        let before = message.grants.range(..grant.generation).next_back().map_or(0, |(_, grant)| grant.asked);
-        let mut limits = queue.specs_since(before).map(|spec| spec.attempt_limit);
+        let mut limits =
+            queue.specs_since(message.asked_before(grant.generation)).map(|spec| spec.attempt_limit);
         demand!(
             limits.any(|limit| limit.is_none_or(has_attempt)),
             "{} was granted for the {}th time, limit {:?}",

@@ -61,6 +61,11 @@ impl Grant {
         self.ended == Ended::Open && !self.void && self.until.0 > now
     }
 
+    /// It may have been taken back, as if it had never been.
+    pub(super) fn is_as_if_never(&self) -> bool {
+        matches!(self.ended, Ended::Undone | Ended::PerhapsUndone) || self.void
+    }
+
     /// Over for sure, at the time `now` at the earliest.
     #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
@@ -135,6 +140,8 @@ pub struct Message {
     pub base: Base,
     /// What became of it.
     pub life: Life,
+    /// It may still be stored, and count against quotas.
+    pub may_be_stored: bool,
 }
 
 impl Message {
@@ -161,12 +168,19 @@ impl Message {
             grants: BTreeMap::new(),
             base: Base::default(),
             life: Life::Alive,
+            may_be_stored: true,
         }
     }
 
     /// When its last lease was asked for: the policies that counted at the end of that lease counted then or later.
     pub(super) fn last_asked(&self) -> u64 {
-        self.grants.values().next_back().map_or(0, |grant| grant.asked)
+        self.asked_before(LeaseGeneration::HIGHEST)
+    }
+
+    /// The same of the last lease before one. Leases that were taken back ended without a look at the policies.
+    pub(super) fn asked_before(&self, generation: LeaseGeneration) -> u64 {
+        let mut grants = self.grants.range(..generation).map(|(_, grant)| grant);
+        grants.rfind(|grant| !grant.is_as_if_never()).map_or(0, |grant| grant.asked)
     }
 
     /// Grants that the base does not count.
@@ -180,10 +194,9 @@ impl Message {
     /// Fewest and most deliveries that may be counted by now.
     #[must_use]
     pub fn deliveries(&self) -> (u32, u32) {
-        let unsure =
-            |grant: &Grant| matches!(grant.ended, Ended::Undone | Ended::PerhapsUndone) || grant.void;
-        let back = self.base.leased && self.grants.get(&self.base.generation).is_none_or(unsure);
-        let certain = self.recent().filter(|(_, grant)| !unsure(grant)).count();
+        let back =
+            self.base.leased && self.grants.get(&self.base.generation).is_none_or(Grant::is_as_if_never);
+        let certain = self.recent().filter(|(_, grant)| !grant.is_as_if_never()).count();
         let possible = self.recent().filter(|(_, grant)| grant.ended != Ended::Undone).count();
         let plus = |count: usize| self.base.deliveries + u32::try_from(count).unwrap_or(u32::MAX);
         (plus(certain).saturating_sub(u32::from(back)), plus(possible))
@@ -221,6 +234,13 @@ impl Message {
         self.purged = None;
         self.dead_at = None;
         self.home = None;
+        self.changed = index;
+    }
+
+    /// It was removed while nobody held it. `unseen` as for [`Self::begin_afresh`]: such an answer may still come.
+    pub(super) fn is_removed(&mut self, unseen: LeaseGeneration, index: u64) {
+        self.unsure = self.unsure.max(unseen);
+        self.leave(false);
         self.changed = index;
     }
 

@@ -169,12 +169,15 @@ impl Auditor {
         queue.dead_emptied = answered.index;
         queue.dead_purged_through = queue.dead_purged_through.max(highest);
         let mut certain = 0;
-        for message in self.messages.values_mut().filter(|message| message.queue == number) {
-            if message.dead_at.is_some() {
-                certain += u64::from(message.expires.0 > answered.stamp);
-                message.leave(false);
-                message.changed = answered.index;
-            }
+        let dead = self.messages.values().filter(|one| one.queue == number && one.dead_at.is_some());
+        let dead: Vec<_> = dead.map(|message| message.id).collect();
+        for id in dead {
+            let unseen = self.unseen_of(id).unwrap_or_default();
+            let Some(message) = self.by_id.get(&id).and_then(|token| self.messages.get_mut(token)) else {
+                continue;
+            };
+            certain += u64::from(message.expires.0 > answered.stamp);
+            message.is_removed(unseen, answered.index);
         }
         demand!(count >= certain, "a purge of {name} removed {count} messages, {certain} were dead");
         Ok(())

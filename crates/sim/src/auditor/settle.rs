@@ -50,6 +50,9 @@ impl Auditor {
                 );
                 grant.ended = Ended::Acked;
                 message.life = Life::Acked;
+                let queue = self.queues.get(&grant.queue);
+                let kept = queue.is_some_and(|queue| !queue.spec.finished_retention.is_zero());
+                message.may_be_stored = kept;
             }
             SettleAction::Nack(_) => grant.ended = Ended::Nacked,
             SettleAction::Extend(timeout) => {
@@ -94,9 +97,9 @@ impl Auditor {
         demand!(!held, "{id} was removed while it was held");
         let over = alive && message.queue == number && message.expires.1 <= answered.submitted.stamp;
         demand!(!over, "{id} was removed after it had expired at {:?}", message.expires.1);
+        let unseen = self.unseen_of(id).unwrap_or_default();
         if let Some(message) = self.by_id.get(&id).and_then(|token| self.messages.get_mut(token)) {
-            message.leave(false);
-            message.changed = answered.index;
+            message.is_removed(unseen, answered.index);
         }
         Ok(())
     }

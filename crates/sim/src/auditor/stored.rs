@@ -2,6 +2,7 @@
 //! that were lost.
 
 use millpond_core::id::{QueueNumber, Sequence};
+use millpond_core::remembered::Remembered;
 use millpond_core::row::{DeliveryRow, DeliveryState};
 use millpond_core::spec::{AtLimit, AttemptLimit, Counted, Gone, QueueSpec};
 use millpond_core::time::Timestamp;
@@ -31,11 +32,15 @@ impl Auditor {
         }
         let tokens: Vec<Token> = self.messages.keys().copied().collect();
         for token in tokens {
+            if let Some(message) = self.messages.get_mut(&token) {
+                message.may_be_stored = stored.rows.contains_key(&token);
+            }
             self.compare_message(token, stored.rows.get(&token).copied(), &doubt, now)?;
             if let Some(message) = self.messages.get_mut(&token) {
                 message.changed = index;
             }
         }
+        self.compare_calls(dump, &doubt, now)?;
         self.compare_dedup(dump, now)
     }
 
@@ -267,7 +272,7 @@ impl Auditor {
     }
 
     /// Whether a message may have left without its ack.
-    fn may_be_gone(&self, message: &Message, doubt: &Doubt<'_>, now: Timestamp) -> bool {
+    pub(super) fn may_be_gone(&self, message: &Message, doubt: &Doubt<'_>, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get(&message.queue) else { return true };
         if !queue.alive || message.purged.is_some() || message.expires.0 <= now {
             return true;
@@ -310,7 +315,7 @@ impl Auditor {
             if !alive || known.expires_at <= now {
                 continue;
             }
-            let row = dump.dedup.iter().find(|row| row.key.queue == *number && row.key.key == *key);
+            let row = dump.dedup.iter().find(|row| row.key.queue == Some(*number) && row.key.key == *key);
             demand!(
                 row.is_some_and(|row| row.digest == known.digest && row.expires_at == known.expires_at),
                 "key {key} of queue {number} is forgotten before {:?}",
@@ -318,11 +323,12 @@ impl Auditor {
             );
         }
         for row in &dump.dedup {
-            let Some(queue) = self.queues.get(&row.key.queue) else { continue };
-            let mut windows = queue.specs_since(0).map(|spec| remembered_until(spec, row.sent_at));
+            let (Some(number), Remembered::Sent(sent)) = (row.key.queue, &row.answer) else { continue };
+            let Some(queue) = self.queues.get(&number) else { continue };
+            let mut windows = queue.specs_since(0).map(|spec| remembered_until(spec, sent.sent_at));
             let allowed = windows.any(|window| row.expires_at == window);
             demand!(allowed, "key {} is remembered until {:?}", row.key.key, row.expires_at);
-            let known = self.dedup.contains_key(&(row.key.queue, row.key.key.clone()));
+            let known = self.dedup.contains_key(&(number, row.key.key.clone()));
             if !known && queue.alive {
                 return Err(Breach(format!("key {} is stored and was never sent", row.key.key)));
             }

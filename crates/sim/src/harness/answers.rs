@@ -74,6 +74,10 @@ impl World {
                 message.queue == *number && message.life == crate::auditor::Life::Alive
             };
             let known = self.auditor.messages.values().filter(alive).count();
+            let bytes = self.auditor.messages.values().filter(alive).map(|one| one.content.size_bytes());
+            let bytes = u64::try_from(bytes.sum::<usize>()).unwrap_or(u64::MAX);
+            let counted_bytes = counters.waiting_bytes + counters.leased_bytes + counters.dead_bytes;
+            demand!(counted_bytes == bytes, "{name} counts {counters:?}, {bytes} bytes are known");
             let counted = counters.ready + counters.delayed + counters.leased + counters.dead;
             demand!(
                 usize::try_from(counted).is_ok_and(|counted| counted == known),

@@ -1,11 +1,16 @@
 //! Replay and redrive as the engine does them, step by step among everything else.
 
 use millpond_core::Outcome;
+use millpond_core::command::Idempotency;
+use millpond_core::outcome::Tally;
 use millpond_core::spec::AtLimit;
-use millpond_engine::{BulkDone, BulkStep, BulkWalk, Which};
+use millpond_engine::{BulkStep, BulkWalk, Which};
 
 use super::World;
 use crate::auditor::{Submitted, Verdict, demand};
+
+/// Keys to choose from.
+const KEYS: u64 = 40;
 
 impl World {
     /// Somebody brings dead letters back.
@@ -33,6 +38,16 @@ impl World {
             let to = random.chance(400).then(|| random.pick(&known).cloned()).flatten();
             BulkWalk::redrive(&queue, to.as_deref(), which)
         };
+        let walk = match random.pick(&self.workload.walks).cloned().filter(|_| random.chance(300)) {
+            Some(known) => known,
+            None => {
+                let digest = u128::from(self.workload.token()) * 2;
+                let key = format!("walk {}", random.below(KEYS)).into();
+                let keyed = random.chance(500);
+                walk.once(keyed.then_some(Idempotency { key, digest }))
+            }
+        };
+        self.workload.walks.push(walk.clone());
         self.begin_walk(walk);
     }
 
@@ -77,7 +92,7 @@ impl World {
             self.begin_walk(walk);
             self.rest()?;
             let left = self.look_at(name)?.map_or(0, |view| view.counters.dead);
-            let BulkDone { done, .. } = self.walked.unwrap_or_default();
+            let Tally { done, .. } = self.walked.unwrap_or_default().tally;
             demand!(left == 0, "{left} of {dead} dead letters of {name} are left, {done} were brought back");
             // Some may have expired on the way; a redrive takes those along that came as dead letters.
             demand!(elsewhere || done <= dead, "{done} of {dead} dead letters of {name} were brought back");

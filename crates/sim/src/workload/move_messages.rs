@@ -2,6 +2,7 @@
 
 use millpond_core::command::MoveMessages;
 use millpond_core::limits::MOVE_MESSAGES_MAX;
+use millpond_core::outcome::Tally;
 use millpond_core::{Command, Outcome, Rejection};
 
 use super::Scene;
@@ -11,7 +12,7 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     let dead = |message: &Message| message.dead_at.is_some() || message.home.is_some();
     let (queue, messages) = scene.dead_letters(dead);
     let to = scene.random.chance(700).then(|| scene.queue());
-    Command::MoveMessages(MoveMessages { queue, messages, to })
+    Command::MoveMessages(MoveMessages { queue, messages, to, before: Tally::default() })
 }
 
 pub(super) fn predict(auditor: &mut Auditor, moves: &MoveMessages, answered: &Answered<'_>) -> Verdict {

@@ -2,6 +2,7 @@
 
 use millpond_core::command::Revive;
 use millpond_core::limits::MOVE_MESSAGES_MAX;
+use millpond_core::outcome::Tally;
 use millpond_core::spec::AtLimit;
 use millpond_core::{Command, Outcome, Rejection};
 
@@ -15,7 +16,7 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
         let stays = queue.is_some_and(|queue| !matches!(queue.spec.at_limit, AtLimit::MoveTo { .. }));
         message.dead_at.is_some() && stays
     });
-    Command::Revive(Revive { queue, messages })
+    Command::Revive(Revive { queue, messages, before: Tally::default() })
 }
 
 pub(super) fn predict(auditor: &mut Auditor, revive: &Revive, answered: &Answered<'_>) -> Verdict {

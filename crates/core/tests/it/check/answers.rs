@@ -10,24 +10,38 @@ use millpond_core::time::Timestamp;
 use super::words::{Words, refusal, show, why};
 use super::world::World;
 
-/// Counts that are not zero, and why.
+/// Counts that are not zero.
+fn show_counts(counts: &[(&str, u64)]) -> String {
+    let counts = counts.iter().filter(|(_, count)| *count > 0);
+    counts.map(|(name, count)| format!("{name}={count} ")).collect()
+}
+
 fn show_view(view: &QueueView) -> String {
     let counters = &view.counters;
-    let counts = [
+    let counts = show_counts(&[
         ("ready", counters.ready),
         ("delayed", counters.delayed),
         ("leased", counters.leased),
         ("dead", counters.dead),
         ("completed", counters.completed),
-    ];
-    let counts = counts.iter().filter(|(_, count)| *count > 0);
-    let counts: String = counts.map(|(name, count)| format!("{name}={count} ")).collect();
+    ]);
     format!("{counts}why={}", why(view.why))
 }
 
 fn show_dead(dead: Option<&DeadLetter>) -> String {
     let dead = dead.map(|dead| format!(" dead_of={} reason={:?}", dead.queue, dead.reason));
     dead.unwrap_or_default().to_lowercase()
+}
+
+fn show_bytes(view: &QueueView) -> String {
+    let counters = &view.counters;
+    let bytes = show_counts(&[
+        ("waiting", counters.waiting_bytes),
+        ("leased", counters.leased_bytes),
+        ("dead", counters.dead_bytes),
+        ("finished", counters.finished_bytes),
+    ]);
+    format!("{bytes}in_all={}", counters.bytes())
 }
 
 impl World {
@@ -39,6 +53,7 @@ impl World {
             Outcome::Browsed(page) => self.show_page(page),
             Outcome::Message(row) => self.show_row(row),
             Outcome::MessageDeleted => "removed".to_owned(),
+            Outcome::Tallied(tally) => format!("{} done, {} skipped", tally.done, tally.skipped),
             Outcome::Moved { moved, skipped } => {
                 let queue = |number| self.queues.get(number).map_or("unknown", String::as_str);
                 let moved = moved.iter().map(|(id, to)| format!("{} to {}", self.name_of(id), queue(to)));
@@ -58,6 +73,7 @@ impl World {
                 self.queues.insert(view.queue.number, name.clone());
                 self.identities.insert(name, etag.split('-').next().unwrap_or_default().to_owned());
                 match words.verb {
+                    "show" if words.has("bytes") => show_bytes(view),
                     "show" => show_view(view),
                     "update" => {
                         format!("generation={} revision={}", view.queue.generation, view.queue.revision)
@@ -75,6 +91,9 @@ impl World {
                 (if *was_there { "deleted" } else { "was not there" }).to_owned()
             }
             Outcome::Rejected(rejection) => refusal(rejection),
+            Outcome::Repeated(first) => {
+                format!("repeated: {}", self.show(words, first)).trim_end().to_owned()
+            }
             Outcome::Sent(sent) => self.show_sent(&words.bare, sent),
             Outcome::Settled { stale, sent } => {
                 let mut parts: Vec<String> = stale.iter().map(|lease| self.show_stale(lease)).collect();

@@ -134,7 +134,7 @@ pub(crate) fn spec(words: &Words<'_>) -> QueueSpec {
     for (key, value) in words.pairs() {
         let count = || value.parse().unwrap_or_else(|_| panic!("{key}={value} is no number"));
         match key {
-            "policy" | "annotations" | "etag" => {}
+            "policy" | "annotations" | "digest" | "etag" | "once" => {}
             "deliveries_max" => {
                 spec.attempt_limit = Some(AttemptLimit { max: count(), counts: Counted::Deliveries });
             }

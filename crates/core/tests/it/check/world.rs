@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use millpond_core::command::{
     Browse, CreateQueue, Cursor, DeleteQueue, Idempotency, Lease, LeaseRef, MessageRef, MoveMessages,
-    NewMessage, PurgeTarget, Require, Revive, Send, Settle, SettleAction, Settlement, UpdateQueue, WaiterId,
+    NewMessage, Once, PurgeTarget, Require, Revive, Send, Settle, SettleAction, Settlement, UpdateQueue, WaiterId,
 };
 use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
+use millpond_core::outcome::Tally;
 use millpond_core::row::{DataKind, MessageContent};
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Core, CoreSettings, Effect, Outcome, Page, ScanTicket, Stamp};
@@ -44,6 +45,8 @@ impl World {
             settings.window_entries = words.number("window").unwrap_or(settings.window_entries);
             settings.due_per_batch = words.number("due").unwrap_or(settings.due_per_batch);
             settings.dedup_keys = words.number("keys").unwrap_or(settings.dedup_keys);
+            settings.messages = words.number("messages").unwrap_or(settings.messages);
+            settings.bytes = words.number("bytes").unwrap_or(settings.bytes);
             settings.queues = words.number("queues").unwrap_or(settings.queues);
             settings.waiters = words.number("waiters").unwrap_or(settings.waiters);
         }
@@ -92,7 +95,12 @@ impl World {
             }
             _ => {}
         }
-        let command = self.command(&words);
+        let mut command = self.command(&words);
+        if let Some(key) = words.get("once") {
+            let digest = words.number("digest").unwrap_or(0);
+            let idempotency = Idempotency { key: key.into(), digest };
+            command = Command::Once(Once { idempotency, command: Box::new(command) });
+        }
         let outcome = self.apply(&command);
         if words.has("slowly") {
             let scans = self.core.take_scans().into_iter();
@@ -194,7 +202,7 @@ impl World {
                 name: words.bare[0].into(),
                 spec: spec(words),
                 annotations: "{}".into(),
-                validate_only: false,
+                validate_only: words.has("validate_only"),
             }),
             "update" => Command::UpdateQueue(UpdateQueue {
                 name: words.bare[0].into(),
@@ -236,11 +244,16 @@ impl World {
                 let message = self.message(words.bare[0]);
                 Command::DeleteMessage(MessageRef { queue: queue(), message })
             }
-            "revive" => Command::Revive(Revive { queue: queue(), messages: self.named(words) }),
+            "revive" => Command::Revive(Revive {
+                queue: queue(),
+                messages: self.named(words),
+                before: Tally::default(),
+            }),
             "move" => Command::MoveMessages(MoveMessages {
                 queue: queue(),
                 messages: self.named(words),
                 to: words.get("to").map(Into::into),
+                before: Tally::default(),
             }),
             "space" => Command::SetSpace { low: words.has("low") },
             "send" => Command::Send(self.send(words, &words.bare, &queue())),

@@ -1,0 +1,6 @@
+//! The client against a server in the same process, and against one that answers what it is told to.
+
+mod calls;
+mod retries;
+mod server;
+mod workers;
