@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use millpond_core::outcome::{Outcome, Rejection};
+use millpond_engine::BulkDone;
 use millpond_engine::environment::Action;
 
 use crate::faults::Fault;
@@ -16,10 +17,21 @@ pub struct Coverage {
 }
 
 /// Outcomes that have to occur.
-const OUTCOMES: [&str; 15] = [
+const OUTCOMES: [&str; 28] = [
+    "Browsed empty",
+    "Browsed some",
+    "Browsed with more",
+    "Bulk done",
+    "Bulk done none",
+    "Bulk refused",
+    "Bulk repeated",
     "Done",
     "Leased empty",
     "Leased some",
+    "Message",
+    "MessageDeleted",
+    "Moved none",
+    "Moved some",
     "Purged",
     "Queue",
     "QueueDeleted",
@@ -28,6 +40,8 @@ const OUTCOMES: [&str; 15] = [
     "Repeated Queue",
     "Repeated QueueDeleted",
     "Repeated Settled",
+    "Revived none",
+    "Revived some",
     "Sent",
     "Sent repeated",
     "Settled",
@@ -35,14 +49,17 @@ const OUTCOMES: [&str; 15] = [
 ];
 
 /// Rejections that have to occur.
-const REJECTIONS: [&str; 14] = [
+const REJECTIONS: [&str; 17] = [
     "ByteLimit",
     "DeadLetterQueueInvalid",
+    "DeadLettersElsewhere",
     "DedupLimit",
     "EtagMismatch",
     "IdempotencyKeyReused",
     "LeaseStale",
     "MessageLimit",
+    "MessageLeased",
+    "MessageNotFound",
     "OutOfRange",
     "QueueAlreadyExists",
     "QueueInUse",
@@ -54,18 +71,28 @@ const REJECTIONS: [&str; 14] = [
 
 fn name_of(outcome: &Outcome) -> &'static str {
     match outcome {
+        Outcome::Browsed(page) if page.next.is_some() => "Browsed with more",
+        Outcome::Browsed(page) if page.deliveries.is_empty() => "Browsed empty",
+        Outcome::Browsed(_) => "Browsed some",
         Outcome::Done => "Done",
         Outcome::Leased(grants) if grants.is_empty() => "Leased empty",
         Outcome::Leased(_) => "Leased some",
+        Outcome::Message(_) => "Message",
+        Outcome::MessageDeleted => "MessageDeleted",
+        Outcome::Moved { moved, .. } if moved.is_empty() => "Moved none",
+        Outcome::Moved { .. } => "Moved some",
         Outcome::Purged(_) => "Purged",
         Outcome::Queue(_) => "Queue",
         Outcome::QueueDeleted(_) => "QueueDeleted",
         Outcome::Queues { .. } => "Queues",
         Outcome::Rejected(_) => "Rejected",
         Outcome::Repeated(_) => "Repeated",
+        Outcome::Revived { revived, .. } if revived.is_empty() => "Revived none",
+        Outcome::Revived { .. } => "Revived some",
         Outcome::Sent(sent) if sent.repeated => "Sent repeated",
         Outcome::Sent(_) => "Sent",
         Outcome::Settled { .. } => "Settled",
+        Outcome::Tallied(_) => "Tallied",
         Outcome::Undone(_) => "Undone",
         Outcome::Waiting => "Waiting",
     }
@@ -133,6 +160,16 @@ impl Coverage {
             outcome => format!("outcome {}", name_of(outcome)),
         };
         self.add(name, 1);
+    }
+
+    /// A bulk verb came to its end.
+    pub fn bulk(&mut self, done: &Result<BulkDone, Rejection>) {
+        match done {
+            Ok(totals) if totals.repeated => self.add("outcome Bulk repeated".to_owned(), 1),
+            Ok(totals) if totals.tally.done > 0 => self.add("outcome Bulk done".to_owned(), 1),
+            Ok(_) => self.add("outcome Bulk done none".to_owned(), 1),
+            Err(_) => self.add("outcome Bulk refused".to_owned(), 1),
+        }
     }
 
     fn rejection(&mut self, rejection: &Rejection) {

@@ -30,9 +30,9 @@ pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
 }
 
 fn draw_at_limit(random: &mut Random, names: &[Box<str>]) -> AtLimit {
-    match random.below(4) {
+    match random.below(5) {
         0 => AtLimit::Drop,
-        1 => AtLimit::DeadLetterSet,
+        1 | 2 => AtLimit::DeadLetterSet,
         _ => match random.pick(names) {
             None => AtLimit::DeadLetterSet,
             Some(name) => AtLimit::MoveTo {

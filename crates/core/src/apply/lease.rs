@@ -70,6 +70,7 @@ impl Core {
 
     pub(super) fn cancel_wait(&mut self, id: WaiterId) -> Outcome {
         self.take_waiter(id);
+        self.browses.remove(&id);
         Outcome::Done
     }
 

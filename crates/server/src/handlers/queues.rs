@@ -11,7 +11,7 @@ use millpond_api::ErrorCode;
 use millpond_api::limits::CALL_BYTES_MAX;
 use millpond_api::name::check_id;
 use millpond_api::queue::QueueBody;
-use millpond_core::command::DeleteQueue;
+use millpond_core::command::{DeleteQueue, PurgeTarget};
 use millpond_core::outcome::QueueView;
 use millpond_core::{Command, Outcome};
 use serde_json::json;
@@ -150,7 +150,7 @@ async fn resume(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Resu
 
 async fn purge(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Result<Response, ApiError> {
     no_arguments(app, parts, body).await?;
-    let command = Command::PurgeQueue { queue: place.queue()? };
+    let command = Command::PurgeQueue { queue: place.queue()?, target: PurgeTarget::Waiting };
     match app.submit(&place.environment, command).await?.outcome {
         Outcome::Purged(count) => Ok(super::json(json!({ "purged_count": count.to_string() }).to_string())),
         other => Err(unexpected(&other)),

@@ -7,14 +7,17 @@ use super::{Kind, Scene, predict as predict_command};
 use crate::auditor::{Answered, Auditor, Submitted, Verdict, demand};
 
 /// What is done under keys; what is mostly refused, more often.
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 13] = [
     Kind::CreateQueue,
+    Kind::DeleteMessage,
     Kind::DeleteQueue,
     Kind::DeleteQueue,
     Kind::DeleteQueue,
+    Kind::MoveMessages,
     Kind::PauseQueue,
     Kind::PurgeQueue,
     Kind::ResumeQueue,
+    Kind::Revive,
     Kind::Settle,
     Kind::Settle,
     Kind::UpdateQueue,
