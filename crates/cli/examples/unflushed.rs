@@ -5,6 +5,8 @@
 
 #[path = "../src/arguments.rs"]
 mod arguments;
+#[path = "../src/descriptors.rs"]
+mod descriptors;
 #[path = "../src/log.rs"]
 mod log;
 #[path = "../src/serve.rs"]
@@ -17,6 +19,7 @@ use arguments::{Arguments, Command};
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Bench(_) => anyhow::bail!("this binary only serves"),
     }
 }
 

@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use millpond_server::RawSettings;
 use millpond_server::config::{DEFAULT_DATA_DIR, DEFAULT_ENVIRONMENT, DEFAULT_LISTEN};
+use millpond_server::{CONNECTIONS, METRICS_QUEUES};
 use tracing_subscriber::EnvFilter;
+
+/// What is logged unless told.
+const LOG_DEFAULT: &str = "warn";
 
 /// A durable queue server
 #[derive(Debug, Parser)]
@@ -17,6 +21,8 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Measure what a server reaches on this machine
+    Bench(millpond_load::Arguments),
     /// Serve queues over HTTP from a data directory
     Serve(ServeArguments),
 }
@@ -43,9 +49,31 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "MILLPOND_ASSUME_RESTART")]
     assume_restart: bool,
 
-    /// What to log on stderr: a level, or a filter like millpond_server=debug
-    #[arg(long, env = "MILLPOND_LOG", default_value = "warn", value_name = "FILTER")]
-    log: String,
+    /// What to log on stderr: a level, or a filter like millpond_server=debug; RUST_LOG counts if this is not given, and
+    /// without it warnings are logged
+    #[arg(long, env = "MILLPOND_LOG", value_name = "FILTER")]
+    log: Option<String>,
+
+    /// How to log
+    #[arg(long, env = "MILLPOND_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+
+    /// Connections served at once; one more is refused
+    #[arg(long, env = "MILLPOND_MAX_CONNECTIONS", default_value_t = CONNECTIONS, value_name = "COUNT")]
+    max_connections: usize,
+
+    /// Queues that /metrics shows singly; of the others it shows what they sum up to
+    #[arg(long, env = "MILLPOND_METRICS_QUEUES", default_value_t = METRICS_QUEUES, value_name = "COUNT")]
+    metrics_queues: usize,
+}
+
+/// How lines of the log look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// One JSON object a line
+    Json,
+    /// For people
+    Text,
 }
 
 /// The log filter cannot be read.
@@ -62,9 +90,15 @@ impl std::error::Error for LogFilterError {}
 
 impl ServeArguments {
     pub(crate) fn log_filter(&self) -> Result<EnvFilter, LogFilterError> {
+        let common = std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty());
+        let (name, filter) = match (&self.log, &common) {
+            (Some(own), _) => ("log", own.as_str()),
+            (None, Some(common)) => ("RUST_LOG", common.as_str()),
+            (None, None) => ("log", LOG_DEFAULT),
+        };
         let refuse =
-            |error| LogFilterError(format!("log is {:?}, expected a level or a filter: {error}", self.log));
-        EnvFilter::try_new(&self.log).map_err(refuse)
+            |error| LogFilterError(format!("{name} is {filter:?}, expected a level or a filter: {error}"));
+        EnvFilter::try_new(filter).map_err(refuse)
     }
 
     pub(crate) fn settings(self) -> RawSettings {
@@ -74,6 +108,8 @@ impl ServeArguments {
             allow_hosts: self.allow_host,
             default_environment: self.default_environment,
             assume_restart: self.assume_restart,
+            max_connections: self.max_connections,
+            metrics_queues: self.metrics_queues,
         }
     }
 }

@@ -1,8 +1,11 @@
 //! The `millpond` binary: reads arguments, runs a command, decides the exit code.
 //!
-//! Exit codes: 0 done, 1 it could not be done (one line on stderr says why), 2 it was asked for in a wrong way.
+//! Exit codes: 0 done, 1 it could not be done (one line on stderr says why), 2 it was asked for in a wrong way, 130 the
+//! user interrupted it.
 
 mod arguments;
+mod bench;
+mod descriptors;
 mod log;
 mod serve;
 mod wiring;
@@ -17,10 +20,12 @@ use arguments::{Arguments, Command, LogFilterError};
 
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
+const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match arguments.command {
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Serve(arguments) => serve::run(arguments),
     };
     match done {
@@ -29,7 +34,11 @@ fn main() -> ExitCode {
             // If stderr cannot be written either, the exit code is all that is left to say it.
             let _ = writeln!(std::io::stderr(), "millpond: {}", one_line(&error));
             let is_usage = error.is::<SettingsError>() || error.is::<LogFilterError>();
-            ExitCode::from(if is_usage { WRONG_USAGE } else { FAILED })
+            ExitCode::from(match error.is::<millpond_load::Interrupted>() {
+                true => INTERRUPTED,
+                false if is_usage => WRONG_USAGE,
+                false => FAILED,
+            })
         }
     }
 }

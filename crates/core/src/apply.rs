@@ -3,14 +3,19 @@
 //! A command either changes nothing and says which rows it needs, or is applied whole. Checks come first, in the order
 //! that each file documents; changes follow, and cannot fail.
 
+mod browse;
 mod create_queue;
+mod delete_message;
 mod delete_queue;
+mod get_message;
 mod idempotency;
 mod lease;
 mod list_queues;
+mod move_messages;
 mod pause_queue;
 mod purge_queue;
 mod retry;
+mod revive;
 mod send;
 mod settle;
 mod tick;
@@ -62,18 +67,23 @@ impl Core {
 
     fn dispatch(&mut self, command: &Command, stamp: &Stamp) -> Result<Outcome, Stop> {
         match command {
+            Command::Browse(browse) => self.browse(browse),
             Command::CancelWait(waiter) => Ok(self.cancel_wait(*waiter)),
             Command::CreateQueue(create) => self.create_queue(create, stamp),
+            Command::DeleteMessage(wanted) => self.delete_message(wanted, stamp),
             Command::DeleteQueue(delete) => self.delete_queue(delete),
+            Command::GetMessage(wanted) => self.get_message(wanted, stamp),
             Command::GetQueue { queue } => self.get_queue(queue, stamp),
             Command::Lease(lease) => self.lease(lease, stamp),
             Command::ListQueues { after, descending, limit } => {
                 self.list_queues(after.as_deref(), *descending, *limit, stamp)
             }
+            Command::MoveMessages(moves) => self.move_messages(moves, stamp),
             Command::Once(once) => self.once(once, stamp),
             Command::PauseQueue { queue } => self.pause_queue(queue, stamp),
-            Command::PurgeQueue { queue } => self.purge_queue(queue, stamp),
+            Command::PurgeQueue { queue, target } => self.purge_queue(queue, *target, stamp),
             Command::ResumeQueue { queue } => self.resume_queue(queue, stamp),
+            Command::Revive(revive) => self.revive(revive, stamp),
             Command::Send(send) => self.send(send, stamp),
             Command::SetSpace { low } => {
                 self.space_low = *low;
@@ -91,6 +101,11 @@ impl Core {
     #[must_use]
     pub fn needed(&self, command: &Command) -> Vec<RowKey> {
         match command {
+            Command::DeleteMessage(wanted) | Command::GetMessage(wanted) => {
+                self.rows_of(std::iter::once(&wanted.message)).collect()
+            }
+            Command::MoveMessages(moves) => self.rows_of(moves.messages.iter()).collect(),
+            Command::Revive(revive) => self.rows_of(revive.messages.iter()).collect(),
             Command::Once(once) => {
                 let key = RowKey::Dedup(call_key(&once.idempotency));
                 std::iter::once(key).chain(self.needed(&once.command)).collect()

@@ -16,6 +16,10 @@ pub const LEASED_DEFAULT: u32 = 100_000;
 pub const LEASED_MAX: u32 = 1_000_000;
 /// Most messages of one send.
 pub const SEND_MESSAGES_MAX: usize = 100;
+/// Most messages of one page of a browse.
+pub const BROWSE_MESSAGES_MAX: usize = 1_000;
+/// Most messages that one call moves or revives: all of them are rows of one commit.
+pub const MOVE_MESSAGES_MAX: usize = 1_000;
 /// Most settlements of one settle.
 pub const SETTLEMENTS_MAX: usize = 100;
 /// Longest delay of a send or a nack.
@@ -48,6 +52,8 @@ pub const DEAD_LETTER_CHAIN_MAX: usize = 16;
 const _: () = assert!(LEASE_MIN.as_millis() < LEASE_MAX.as_millis());
 const _: () = assert!(RETENTION_DEFAULT.as_millis() <= RETENTION_MAX.as_millis());
 const _: () = assert!(LEASED_DEFAULT <= LEASED_MAX);
+// A page of dead letters is revived or moved by one call.
+const _: () = assert!(BROWSE_MESSAGES_MAX <= MOVE_MESSAGES_MAX);
 
 /// Bounds that a deployment may change; `Default` is what the documents state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, LeaseRef};
 use crate::id::{MessageId, Sequence};
-use crate::outcome::{Outcome, QueueView, Sent};
+use crate::outcome::{Outcome, QueueView, Sent, Tally};
 use crate::stamp::nonce;
 use crate::time::Timestamp;
 
@@ -11,6 +11,8 @@ use crate::time::Timestamp;
 pub enum Remembered {
     /// [`Outcome::Done`].
     Done,
+    /// [`Outcome::MessageDeleted`].
+    MessageDeleted,
     /// [`Outcome::Purged`].
     Purged(u64),
     /// [`Outcome::Queue`].
@@ -26,6 +28,8 @@ pub enum Remembered {
         /// Answers to the sends, in order.
         sent: Vec<Sent>,
     },
+    /// [`Outcome::Tallied`]: [`Outcome::Moved`] or [`Outcome::Revived`] of all steps of a call.
+    Tallied(Tally),
 }
 
 /// What the ids of one send are made of.
@@ -62,21 +66,34 @@ impl Remembered {
             Command::CreateQueue(create) => create.validate_only,
             Command::DeleteQueue(delete) => delete.validate_only,
             Command::UpdateQueue(update) => update.validate_only,
-            Command::GetQueue { .. } => true,
+            Command::Browse(_) | Command::GetMessage(_) | Command::GetQueue { .. } => true,
             _ => false,
         };
         if stored_nothing {
             return None;
         }
+        let before = match command {
+            Command::MoveMessages(moves) => moves.before,
+            Command::Revive(revive) => revive.before,
+            _ => Tally::default(),
+        };
         match outcome {
             Outcome::Done => Some(Self::Done),
+            Outcome::MessageDeleted => Some(Self::MessageDeleted),
+            Outcome::Moved { moved, skipped } => Some(Self::Tallied(before.and(moved.len(), skipped.len()))),
+            Outcome::Revived { revived, skipped } => {
+                Some(Self::Tallied(before.and(revived.len(), skipped.len())))
+            }
+            Outcome::Tallied(tally) => Some(Self::Tallied(*tally)),
             Outcome::Purged(count) => Some(Self::Purged(*count)),
             Outcome::Queue(view) => Some(Self::Queue(view.clone())),
             Outcome::QueueDeleted(was_there) => Some(Self::QueueDeleted(*was_there)),
             Outcome::Settled { stale, sent } => {
                 Some(Self::Settled { stale: stale.clone(), sent: sent.clone() })
             }
-            Outcome::Leased(_)
+            Outcome::Browsed(_)
+            | Outcome::Leased(_)
+            | Outcome::Message(_)
             | Outcome::Queues { .. }
             | Outcome::Rejected(_)
             | Outcome::Repeated(_)
@@ -91,10 +108,12 @@ impl Remembered {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Done => Outcome::Done,
+            Self::MessageDeleted => Outcome::MessageDeleted,
             Self::Purged(count) => Outcome::Purged(*count),
             Self::Queue(view) => Outcome::Queue(view.clone()),
             Self::QueueDeleted(was_there) => Outcome::QueueDeleted(*was_there),
             Self::Sent(sent) => Outcome::Sent(Sent { ids: sent.ids(), repeated: true }),
+            Self::Tallied(tally) => Outcome::Tallied(*tally),
             Self::Settled { stale, sent } => Outcome::Settled { stale: stale.clone(), sent: sent.clone() },
         }
     }

@@ -52,8 +52,11 @@ pub struct QueueRow {
     pub spec: QueueSpec,
     /// Since when nothing is handed out by order of an operator.
     pub paused_at: Option<Timestamp>,
-    /// Rows that entered at or before this and are not leased are gone, whether or not they are removed yet.
+    /// Ready and delayed rows that entered at or before this are gone, whether or not they are removed yet; leased ones
+    /// leave when their lease ends.
     pub purged_through: Sequence,
+    /// The same for dead rows, which entered when they died.
+    pub dead_purged_through: Sequence,
     /// The queue is deleted: it has no name any more and its rows are being removed in steps.
     pub deleted: bool,
     /// Rows that are gone may still be stored: the sweeper has work.
@@ -207,7 +210,8 @@ pub struct DeliveryRow {
     pub sent_at: Timestamp,
     /// Bytes of its content: attributes and data.
     pub size_bytes: u64,
-    /// Sequence drawn when it entered this queue: its own, or a later one if it was moved here.
+    /// Sequence drawn when it entered this queue, its dead-letter set, or its ready messages from there: its own, or a
+    /// later one. What a purge makes gone is told by it.
     pub entered: Sequence,
     /// Its state; never derived from a comparison with the time.
     pub state: DeliveryState,
@@ -250,7 +254,7 @@ pub struct ReadyKey {
 }
 
 /// Sort key of the orders by due time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct DueKey {
     /// The row's `due_at`, or `expires_at` in the expiry order.
     pub due_at: Timestamp,

@@ -3,12 +3,14 @@
 //! `apply/` decides; this file keeps the books: every change of a delivery goes through [`Core::write_row`] and
 //! [`Core::erase_row`], which move it between orders and counters, so that no command can forget one of them.
 
+mod browsing;
 mod check;
 mod hash;
 mod queue;
 mod reads;
 mod rows;
 mod seal;
+mod survey;
 mod totals;
 mod waiters;
 mod window;
@@ -27,6 +29,7 @@ use crate::row::{
 use crate::stamp::Stamp;
 use crate::time::Timestamp;
 
+pub(crate) use browsing::Browsing;
 pub use check::Violation;
 use hash::NumberMap;
 pub(crate) use queue::QueueState;
@@ -34,6 +37,7 @@ use reads::Sweeps;
 pub use reads::{ScanTicket, WantedScan};
 pub(crate) use rows::Resident;
 use rows::Rows;
+pub use survey::QueueReading;
 pub(crate) use totals::Totals;
 pub(crate) use waiters::Waiter;
 
@@ -69,6 +73,8 @@ pub struct Core {
     /// When which waiting call has to be answered.
     pub(crate) deadlines: BTreeSet<(Timestamp, WaiterId)>,
     pub(crate) waiting_in: BTreeMap<WaiterId, QueueNumber>,
+    /// Calls that look at messages and wait for a page.
+    pub(crate) browses: BTreeMap<WaiterId, Browsing>,
     pub(crate) sweeps: Sweeps,
     pub(crate) space_low: bool,
     busy: bool,
@@ -135,6 +141,7 @@ impl Core {
             wakes: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             waiting_in: BTreeMap::new(),
+            browses: BTreeMap::new(),
             sweeps: Sweeps::new(),
             space_low: false,
             busy: false,

@@ -8,25 +8,30 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
 
+mod bulk;
 pub mod clock;
 mod commit;
 mod contents;
 mod driver;
 pub mod environment;
 mod error;
+pub mod histogram;
 mod receipt;
 mod settings;
 
 use std::sync::Arc;
 
+use millpond_core::command::{Cursor, Idempotency};
 use millpond_core::row::MessageContent;
-use millpond_core::{Command, Outcome};
+use millpond_core::time::Timestamp;
+use millpond_core::{Command, Outcome, QueueReading, Rejection};
 use millpond_store::StoreFactory;
 
+pub use bulk::{BulkDone, BulkStep, BulkWalk, Which};
 use clock::{Clock, SystemClock};
 pub use commit::{CommitFailure, commit};
-pub use driver::EngineStats;
 use driver::Shared;
+pub use driver::{EngineMetrics, EngineStats, Failures, Survey, SurveyPage};
 pub use error::EngineError;
 pub use receipt::Receipt;
 pub use settings::EngineSettings;
@@ -42,15 +47,15 @@ pub struct Engine {
 pub struct Answer {
     /// What the core answered.
     pub outcome: Outcome,
-    /// The contents of the messages granted, in the order of the grants.
+    /// The contents of the messages granted or shown, in their order.
     pub contents: Vec<Arc<MessageContent>>,
     /// Present with grants: unless it is told that the answer was delivered, the grants are taken back.
     pub receipt: Option<Receipt>,
 }
 
 impl Answer {
-    /// Keeps as many of the messages granted, from the first on, as fit into `most` bytes of contents, one at least. The
-    /// others go back into the queue, uncounted.
+    /// Keeps as many of the messages granted or shown, from the first on, as fit into `most` bytes of contents, one at
+    /// least. Others that were granted go back into the queue, uncounted; others that were shown come with the next page.
     pub fn keep_bytes(&mut self, most: usize) {
         let mut bytes = 0usize;
         let fits = self.contents.iter().take_while(|content| {
@@ -64,6 +69,14 @@ impl Answer {
             let rest = grants.split_off(keep);
             self.contents.truncate(keep);
             receipt.give_back(rest.iter().map(millpond_core::outcome::Grant::lease).collect());
+        }
+        if let Outcome::Browsed(page) = &mut self.outcome
+            && page.contents
+            && keep < page.deliveries.len()
+        {
+            page.deliveries.truncate(keep);
+            page.next = page.deliveries.last().map(Cursor::of);
+            self.contents.truncate(keep);
         }
     }
 }
@@ -97,6 +110,57 @@ impl Engine {
         self.shared.submit(environment, command).await
     }
 
+    /// Makes dead letters of a queue's own set ready again, in place: all that `which` names and that were dead when the
+    /// call began. Works in commits of at most 1,000 messages; a future that is dropped stops after the one under way, and
+    /// what was done by then stays done. Under an idempotency key it is done once; what it did is remembered in the commit of
+    /// the last page.
+    ///
+    /// # Errors
+    /// As [`Engine::submit`]; what was done before stays done. A refusal, of the first step or of a later one, is the
+    /// inner error.
+    pub async fn replay(
+        &self,
+        environment: &str,
+        queue: &str,
+        which: Which,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Result<BulkDone, Rejection>, EngineError> {
+        self.walk(environment, BulkWalk::replay(queue, which).once(idempotency)).await
+    }
+
+    /// Moves dead letters of a queue, and messages that came to it as dead letters and are ready or delayed, to the queue
+    /// `to`, or each to the one that it came from. Otherwise like [`Engine::replay`].
+    ///
+    /// # Errors
+    /// As [`Engine::replay`].
+    pub async fn redrive(
+        &self,
+        environment: &str,
+        queue: &str,
+        to: Option<&str>,
+        which: Which,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Result<BulkDone, Rejection>, EngineError> {
+        self.walk(environment, BulkWalk::redrive(queue, to, which).once(idempotency)).await
+    }
+
+    async fn walk(
+        &self,
+        environment: &str,
+        mut walk: BulkWalk,
+    ) -> Result<Result<BulkDone, Rejection>, EngineError> {
+        let mut step = walk.begin();
+        loop {
+            match step {
+                BulkStep::Submit(command) => {
+                    let answer = self.submit(environment, command).await?;
+                    step = walk.go_on(answer.outcome);
+                }
+                BulkStep::Done(done) => return Ok(done),
+            }
+        }
+    }
+
     /// Makes an environment. `false`: it was there.
     ///
     /// # Errors
@@ -115,6 +179,43 @@ impl Engine {
     #[must_use]
     pub fn stats(&self) -> EngineStats {
         self.shared.stats()
+    }
+
+    /// What an operator watches of the engine.
+    #[must_use]
+    pub fn metrics(&self) -> EngineMetrics {
+        self.shared.metrics()
+    }
+
+    /// What the wall clock shows.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.shared.clock.read().wall_millis)
+    }
+
+    /// Environments that are open, in no order.
+    #[must_use]
+    pub fn environments_open(&self) -> Vec<Box<str>> {
+        self.shared.names_open()
+    }
+
+    /// Environments whose last state is remembered although they are closed (see [`Engine::closed_survey`]), in no order.
+    #[must_use]
+    pub fn environments_remembered(&self) -> Vec<Box<str>> {
+        self.shared.closed.names()
+    }
+
+    /// Looks at a page of an environment's queues, as they are durable. `None`: it is not open, or its store fails while
+    /// that is awaited. Neither opens it nor keeps it open. Waits for the commits that are under way.
+    pub async fn survey(&self, environment: &str, page: SurveyPage) -> Option<Survey> {
+        self.shared.survey(environment, page).await
+    }
+
+    /// All queues of an environment as they were when it was closed, which is how they are. `None`: it is open, was not
+    /// opened since the engine was started, or there was no room to remember it (`closed_entries`).
+    #[must_use]
+    pub fn closed_survey(&self, environment: &str) -> Option<Arc<[QueueReading]>> {
+        self.shared.closed.get(environment)
     }
 
     /// Stops taking commands, answers waiting lease calls with nothing, finishes what was taken, and closes every

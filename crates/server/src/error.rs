@@ -196,6 +196,10 @@ impl From<EngineError> for ApiError {
 impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> Self {
         match rejection {
+            Rejection::DeadLettersElsewhere { queue, to } => {
+                let detail = format!("dead letters of {queue} go to {to}: redrive them from there");
+                Self::new(ErrorCode::InvalidState, detail)
+            }
             Rejection::DeadLetterQueueInvalid { name, problem } => {
                 let why = match problem {
                     DeadLetterProblem::Missing => "which does not exist",
@@ -231,6 +235,12 @@ impl From<Rejection> for ApiError {
                 let detail =
                     format!("the environment holds {held} messages and this call adds {more}, limit {limit}");
                 Self::quota(ErrorCode::MessageLimit, detail, limit)
+            }
+            Rejection::MessageLeased { message, .. } => {
+                Self::new(ErrorCode::InvalidState, format!("message {message} is leased"))
+            }
+            Rejection::MessageNotFound { message } => {
+                Self::new(ErrorCode::MessageNotFound, format!("the queue holds no message {message}"))
             }
             Rejection::OutOfRange { field, value, limit } => out_of_range(field, value, limit),
             Rejection::QueueAlreadyExists { name } => {

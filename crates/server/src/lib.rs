@@ -11,8 +11,10 @@
 //! | `bodies` | how much bodies take together while they are read, and how long |
 //! | `idempotency` | what makes a call repeatable |
 //! | `openapi` | the OpenAPI document |
-//! | `guard`, `envelope` | who may ask at all; request ids and error bodies |
-//! | `serve`, `connection`, `delivery` | sockets, and when an answer counts as delivered |
+//! | `guard`, `envelope` | who may ask at all; error bodies |
+//! | `request`, `verb` | request ids, what is told of a request and under which name |
+//! | `metrics` | what an operator watches |
+//! | `serve`, `connections`, `connection`, `delivery` | sockets, and when an answer counts as delivered |
 //! | `config`, `shutdown` | settings; how the server stops |
 //!
 //! Invariant: a grant whose answer was not handed to the kernel whole is taken back (`delivery`).
@@ -21,6 +23,7 @@ pub mod app;
 mod bodies;
 pub mod config;
 mod connection;
+mod connections;
 mod convert;
 mod delivery;
 mod envelope;
@@ -29,16 +32,21 @@ mod extract;
 mod guard;
 mod handlers;
 mod idempotency;
+mod metrics;
 pub mod openapi;
 mod paths;
+mod request;
 mod serve;
 mod shutdown;
+mod verb;
 
 pub use app::{App, app};
 pub use bodies::{BODIES_BYTES_MAX, BODY_READ_MAX};
 pub use config::{RawSettings, Settings, SettingsError};
-pub use connection::serve_connection;
+pub use connection::{HEAD_READ_MAX, serve_connection};
+pub use connections::{CONNECTIONS, CONNECTIONS_MAX, Connections};
 pub use error::ApiError;
 pub use guard::AllowedHosts;
+pub use metrics::{METRICS_QUEUES, METRICS_QUEUES_MAX};
 pub use serve::{DRAIN_MAX, bind, serve};
 pub use shutdown::{Shutdown, ShutdownWatch, StopSignals};

@@ -9,6 +9,9 @@ pub(crate) const HEALTH: &str = "/healthz";
 /// What this server answers, for programs.
 pub(crate) const OPENAPI: &str = "/openapi.json";
 
+/// What an operator watches.
+pub(crate) const METRICS: &str = "/metrics";
+
 /// Environments of a project.
 pub(crate) const ENVIRONMENTS: &str = "/v1/orgs/{org}/projects/{project}/envs";
 

@@ -1,11 +1,12 @@
 //! What clients may see: a naive model that is fed with commands and answers only, and says which answer broke a promise.
 //!
-//! It knows nothing of windows, commits or counters. All answers but those of lease calls leave in the order in which
+//! It knows nothing of windows, commits or counters. All answers but those with contents leave in the order in which
 //! their commands were applied, so what they change is changed here in that order too; a lease call was applied at some
-//! time between its submission and its answer. The time of an application is known as a range: the last stamp before
+//! time between its submission and its answer, and so was a look at messages, whose contents may take a while. The time of an application is known as a range: the last stamp before
 //! the submission, and the last one before the answer. After a failure the model is settled by what is stored
 //! (`auditor/stored.rs`), within the limits of what the lost commands could have done.
 
+mod afresh;
 mod call;
 mod dedup;
 mod doubt;
@@ -16,6 +17,7 @@ mod queue;
 mod quota;
 mod settle;
 mod stored;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,6 +32,7 @@ use millpond_engine::environment::Ticket;
 
 pub use call::RememberedCall;
 pub use dedup::Remembered;
+pub(crate) use doubt::is_gone;
 pub use message::{Ended, Grant, Life, Message, Token, token_of};
 pub use queue::QueueModel;
 

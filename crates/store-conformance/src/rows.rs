@@ -102,6 +102,7 @@ pub fn queue(number: u32) -> QueueRow {
         spec: QueueSpec::default(),
         paused_at: None,
         purged_through: Sequence(0),
+        dead_purged_through: Sequence(0),
         deleted: false,
         sweep_owed: false,
     }
@@ -141,6 +142,7 @@ pub fn odd_queue(number: u32) -> QueueRow {
         spec,
         paused_at: Some(at(-1)),
         purged_through: Sequence((1 << 40) - 1),
+        dead_purged_through: Sequence((1 << 40) - 2),
         deleted: true,
         sweep_owed: true,
     }

@@ -4,7 +4,7 @@
 
 use millpond_core::command::LeaseRef;
 use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence, Uid};
-use millpond_core::outcome::{QueueView, Sent, Why};
+use millpond_core::outcome::{QueueView, Sent, Tally, Why};
 use millpond_core::remembered::Remembered;
 use millpond_core::row::{CountersRow, QueueRow};
 use millpond_core::time::Timestamp;
@@ -17,6 +17,7 @@ pub(crate) fn to_text(answer: &Remembered) -> Option<String> {
     let json = match answer {
         Remembered::Sent(_) => return None,
         Remembered::Done => json!("done"),
+        Remembered::MessageDeleted => json!("message_deleted"),
         Remembered::Purged(count) => json!({ "purged": count }),
         Remembered::Queue(view) => json!({ "queue": view_json(view) }),
         Remembered::QueueDeleted(was_there) => json!({ "queue_deleted": was_there }),
@@ -24,6 +25,7 @@ pub(crate) fn to_text(answer: &Remembered) -> Option<String> {
             "sent": sent.iter().map(sent_json).collect::<Vec<_>>(),
             "stale": stale.iter().map(lease_json).collect::<Vec<_>>(),
         } }),
+        Remembered::Tallied(tally) => json!({ "tallied": [tally.done, tally.skipped] }),
     };
     Some(json.to_string())
 }
@@ -34,6 +36,9 @@ pub(crate) fn from_text(text: &str) -> Option<Remembered> {
     if json == "done" {
         return Some(Remembered::Done);
     }
+    if json == "message_deleted" {
+        return Some(Remembered::MessageDeleted);
+    }
     let (kind, value) = json.as_object()?.iter().next()?;
     Some(match kind.as_str() {
         "purged" => Remembered::Purged(value.as_u64()?),
@@ -43,6 +48,9 @@ pub(crate) fn from_text(text: &str) -> Option<Remembered> {
             stale: list(value.get("stale")?, lease)?,
             sent: list(value.get("sent")?, sent)?,
         },
+        "tallied" => {
+            Remembered::Tallied(Tally { done: value.get(0)?.as_u64()?, skipped: value.get(1)?.as_u64()? })
+        }
         _ => return None,
     })
 }
@@ -95,6 +103,7 @@ fn row_json(row: &QueueRow) -> Value {
     json!({
         "annotations": &*row.annotations,
         "created_at": row.created_at.as_millis(),
+        "dead_purged_through": row.dead_purged_through.0,
         "deleted": row.deleted,
         "generation": row.generation,
         "name": &*row.name,
@@ -124,6 +133,7 @@ fn row(value: &Value) -> Option<QueueRow> {
         spec: spec::from_json(value.get("spec")?)?,
         paused_at: optional_time(value.get("paused_at")?)?,
         purged_through: Sequence(unsigned("purged_through")?),
+        dead_purged_through: Sequence(unsigned("dead_purged_through")?),
         deleted: flag("deleted")?,
         sweep_owed: flag("sweep_owed")?,
     })

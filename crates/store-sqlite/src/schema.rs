@@ -40,7 +40,8 @@ create table queue (
     paused_at       integer,
     purged_through  integer not null,
     deleted         integer not null,
-    sweep_owed      integer not null
+    sweep_owed      integer not null,
+    dead_purged_through integer not null
 ) strict;
 
 create table counters (

@@ -73,8 +73,8 @@ fn write_rows(connection: &Connection, changes: &ChangeSet) -> Result<bool, Erro
 
 fn put_queues(connection: &Connection, rows: &[QueueRow]) -> Result<(), Error> {
     for row in rows {
-        let sql =
-            "insert or replace into queue values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+        let sql = "insert or replace into queue \
+                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
         connection.prepare_cached(sql)?.execute(params![
             row.number.0,
             row.name,
@@ -89,6 +89,7 @@ fn put_queues(connection: &Connection, rows: &[QueueRow]) -> Result<(), Error> {
             row.purged_through.0.cast_signed(),
             row.deleted,
             row.sweep_owed,
+            row.dead_purged_through.0.cast_signed(),
         ])?;
     }
     Ok(())

@@ -35,6 +35,7 @@ impl Core {
             spec: create.spec.clone(),
             paused_at: None,
             purged_through: Sequence::default(),
+            dead_purged_through: Sequence::default(),
             deleted: false,
             sweep_owed: false,
         };

@@ -21,14 +21,10 @@ impl Core {
     pub(super) fn once(&mut self, once: &Once, stamp: &Stamp) -> Result<Outcome, Stop> {
         let Once { idempotency, command } = once;
         check_key(idempotency)?;
-        if let Command::Lease(_) = **command {
+        if let Command::Browse(_) | Command::Lease(_) = **command {
             // It may have to wait, and what it was granted cannot be given to two.
-            return Err(Rejection::out_of_range(
-                "idempotency-key",
-                &idempotency.key,
-                "no key on a lease call",
-            )
-            .into());
+            let limit = "no key on a call that waits";
+            return Err(Rejection::out_of_range("idempotency-key", &idempotency.key, limit).into());
         }
         let key = call_key(idempotency);
         if let Some(row) = self.remembered(&key, idempotency.digest, stamp)? {

@@ -65,9 +65,17 @@ impl QueueState {
 
     /// Whether a stored row is gone by a purge or because the queue is: it is only waiting to be removed.
     pub(crate) fn is_gone(&self, row: &DeliveryRow) -> bool {
-        let purged = matches!(row.state, DeliveryState::Ready | DeliveryState::Delayed)
-            && row.entered <= self.row.purged_through;
+        let purged = match row.state {
+            DeliveryState::Ready | DeliveryState::Delayed => row.entered <= self.row.purged_through,
+            DeliveryState::Dead => row.entered <= self.row.dead_purged_through,
+            DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Leased => false,
+        };
         self.row.deleted || purged
+    }
+
+    /// Whether a row is there for those who look: not gone, and not over unless somebody holds it.
+    pub(crate) fn shows(&self, row: &DeliveryRow, now: Timestamp) -> bool {
+        !self.is_gone(row) && (row.state == DeliveryState::Leased || row.expires_at > now)
     }
 
     /// The counter of a state.
@@ -173,10 +181,10 @@ impl QueueState {
         self.leased_limit().saturating_sub(self.counters.leased)
     }
 
-    /// The earliest time at which a row in memory is due.
+    /// The earliest time at which a row in memory is due, or a call has waited long enough for more than is there.
     pub(crate) fn first_due(&self) -> Option<Timestamp> {
         let delayed = self.delayed.first().map(|key| key.due_at);
         let leased = self.leased.first().map(|key| key.due_at);
-        [delayed, leased].into_iter().flatten().min()
+        [delayed, leased, self.waiters.filled_at()].into_iter().flatten().min()
     }
 }

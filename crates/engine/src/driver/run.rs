@@ -27,6 +27,9 @@ impl Slot {
         for (ticket, mail) in &inbox.mails {
             debug_assert!(!state.callers.contains_key(ticket), "ticket {ticket} of {} twice", mail.bytes);
         }
+        // Who left before these commands came must not be seen by them; who left after bringing one of them comes after it.
+        let (left_before, left_after): (Vec<_>, Vec<_>) =
+            inbox.abandoned.iter().copied().partition(|ticket| state.callers.contains_key(ticket));
         let mut commands = Vec::with_capacity(inbox.mails.len());
         for (ticket, mail) in inbox.mails {
             state.callers.insert(ticket, Caller { sender: mail.sender, bytes: mail.bytes });
@@ -37,15 +40,14 @@ impl Slot {
         let mut actions = Vec::new();
         let mut failure = None;
         if let Phase::Open(open) = &mut state.phase {
+            left_before.iter().for_each(|&ticket| open.environment.abandon(ticket));
             for (ticket, command) in commands {
                 open.environment.submit(ticket, command);
             }
             for command in inbox.notices {
                 open.environment.notify(command);
             }
-            for &ticket in &inbox.abandoned {
-                open.environment.abandon(ticket);
-            }
+            left_after.iter().for_each(|&ticket| open.environment.abandon(ticket));
             self.let_go(&mut state.callers, &inbox.abandoned);
             failure = self.take_events(state, inbox.events, &mut actions);
         } else {
@@ -60,6 +62,7 @@ impl Slot {
             return;
         }
         self.step(shared, state, &mut actions);
+        self.survey(shared, state, inbox.asked);
         self.finish(shared, state, inbox.close_if_idle);
     }
 
@@ -161,7 +164,7 @@ impl Slot {
         }
     }
 
-    fn carry_out(self: &Arc<Self>, shared: &Shared, state: &mut State, actions: &mut Vec<Action>) {
+    pub(super) fn carry_out(self: &Arc<Self>, shared: &Shared, state: &mut State, actions: &mut Vec<Action>) {
         let opening = state.opening;
         for action in actions.drain(..) {
             let slot = Arc::clone(self);
@@ -172,8 +175,13 @@ impl Slot {
                     self.reply(shared, state, ticket, Ok(answer));
                 }
                 Action::Commit(changes) => {
-                    shared
-                        .write(self, WriteJob { slot, opening, work: WriteWork::Commit(Box::new(changes)) });
+                    let commands = match &state.phase {
+                        Phase::Open(open) => open.environment.commands_under_way(),
+                        Phase::Closed | Phase::Failed(_) => 0,
+                    };
+                    let handed_over_at = shared.clock.read().monotonic;
+                    let work = WriteWork::Commit { changes: Box::new(changes), commands, handed_over_at };
+                    shared.write(self, WriteJob { slot, opening, work });
                 }
                 Action::Contents(id, messages) => read(id, ReadWork::Contents(messages)),
                 Action::Rows(id, keys) => read(id, ReadWork::Rows(keys)),
@@ -233,6 +241,7 @@ impl Slot {
             }
             Phase::Failed(_) => {
                 state.phase = Phase::Closed;
+                self.set_failed(false);
                 state.callers.clear();
             }
             Phase::Closed => {}

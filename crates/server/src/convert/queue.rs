@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use millpond_api::name::{EnvironmentName, QueueName, QueueReference};
+use millpond_api::purge::PurgeTarget;
 use millpond_api::queue::{Condition, ConditionStatus, Queue, QueueMeta, QueueStatus, QueueUpdate};
-use millpond_core::command::CreateQueue;
+use millpond_core::command::{self, CreateQueue};
 use millpond_core::outcome::QueueView;
 use millpond_core::row::QueueRow;
 use millpond_core::spec::QueueSpec;
@@ -79,6 +80,15 @@ pub(crate) fn queue_of(
         return Err(ApiError::field(field, name.to_string(), detail));
     }
     Ok(name.queue().into())
+}
+
+/// What a purge removes.
+pub(crate) fn purge_target(target: PurgeTarget) -> command::PurgeTarget {
+    match target {
+        PurgeTarget::All => command::PurgeTarget::All,
+        PurgeTarget::DeadLetters => command::PurgeTarget::DeadLetters,
+        PurgeTarget::Waiting => command::PurgeTarget::Waiting,
+    }
 }
 
 /// The path under which a client knows a field that the core refuses on creation.

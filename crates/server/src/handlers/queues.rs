@@ -18,7 +18,7 @@ use millpond_core::outcome::QueueView;
 use millpond_core::{Command, Outcome};
 use serde_json::json;
 
-use super::{lease, send, settle, unexpected};
+use super::{dead_letters, lease, messages, send, settle, unexpected};
 use crate::app::App;
 use crate::convert::{queue, why};
 use crate::error::ApiError;
@@ -140,7 +140,10 @@ pub(crate) async fn verb(State(app): State<Arc<App>>, request: Request) -> Resul
         Some("lease") => lease::lease(&app, &place, &parts, body).await,
         Some("nack") => settle::nack(&app, &place, &parts, body).await,
         Some("pause") => pause(&app, &place, &parts, body).await,
+        Some("peek") => messages::peek(&app, &place, &parts, body).await,
         Some("purge") => purge(&app, &place, &parts, body).await,
+        Some("redrive") => dead_letters::redrive(&app, &place, &parts, body).await,
+        Some("replay") => dead_letters::replay(&app, &place, &parts, body).await,
         Some("resume") => resume(&app, &place, &parts, body).await,
         Some("send") => send::send(&app, &place, &parts, body).await,
         Some("settle") => settle::together(&app, &place, &parts, body).await,
@@ -202,8 +205,8 @@ async fn purge(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Resul
     Query::of(&parts.uri, &[])?;
     let key = Key::of(&parts.headers)?;
     let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
-    PurgeRequest::parse(&body)?;
-    let command = Command::PurgeQueue { queue: place.queue()? };
+    let target = queue::purge_target(PurgeRequest::parse(&body)?.target);
+    let command = Command::PurgeQueue { queue: place.queue()?, target };
     match app.submit_once(&place.environment, key.with(parts, &body), command).await? {
         (Outcome::Purged(count), repeated) => Ok(mark(super::json(render_purged(count)), repeated)),
         (other, _) => Err(unexpected(&other)),

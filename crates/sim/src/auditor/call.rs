@@ -2,7 +2,9 @@
 
 use millpond_core::Outcome;
 use millpond_core::command::{Command, Idempotency, Once};
+use millpond_core::id::MessageId;
 use millpond_core::limits::IDEMPOTENCY_WINDOW_MAX;
+use millpond_core::outcome::Tally;
 use millpond_core::row::DedupRow;
 use millpond_core::time::Timestamp;
 use millpond_store::MemoryDump;
@@ -42,7 +44,24 @@ fn is_remembered(command: &Command, outcome: &Outcome) -> bool {
         Command::UpdateQueue(update) => update.validate_only,
         _ => false,
     };
-    !validates && !matches!(outcome, Outcome::Rejected(_))
+    let reads = matches!(command, Command::GetQueue { .. });
+    !validates && !reads && !matches!(outcome, Outcome::Rejected(_))
+}
+
+/// The answer as it will be repeated: of messages brought back only the number.
+fn remembered(command: &Command, outcome: &Outcome) -> Outcome {
+    let tally = |before: Tally, done: usize, skipped: &Vec<MessageId>| {
+        Outcome::Tallied(before.and(done, skipped.len()))
+    };
+    match (command, outcome) {
+        (Command::MoveMessages(moves), Outcome::Moved { moved, skipped }) => {
+            tally(moves.before, moved.len(), skipped)
+        }
+        (Command::Revive(revive), Outcome::Revived { revived, skipped }) => {
+            tally(revive.before, revived.len(), skipped)
+        }
+        _ => outcome.clone(),
+    }
 }
 
 impl Auditor {
@@ -93,7 +112,7 @@ impl Auditor {
         let until = |stamp: Timestamp| stamp.plus(IDEMPOTENCY_WINDOW_MAX);
         let call = RememberedCall {
             digest: once.idempotency.digest,
-            answer: answered.outcome.clone(),
+            answer: remembered(&once.command, answered.outcome),
             expires_at: (until(answered.submitted.stamp), until(answered.stamp)),
         };
         self.calls.insert(once.idempotency.key.clone(), call);

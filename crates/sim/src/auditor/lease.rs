@@ -20,7 +20,7 @@ impl Auditor {
         self.check_wait(lease, grants.len(), answered)?;
         let stable = self.name_is_stable(&lease.queue, answered.submitted.index);
         let Some(&number) = self.names.get(&lease.queue).filter(|_| stable) else {
-            self.granted_by_some_queue(lease, grants);
+            self.granted_by_some_queue(lease, grants, answered.index);
             return Ok(());
         };
         for (grant, content) in grants.iter().zip(answered.contents) {
@@ -40,7 +40,7 @@ impl Auditor {
     }
 
     /// The name has changed hands meanwhile: which queue granted is not known.
-    fn granted_by_some_queue(&mut self, lease: &Lease, grants: &[Granted]) {
+    fn granted_by_some_queue(&mut self, lease: &Lease, grants: &[Granted], index: u64) {
         for grant in grants {
             let Some(token) = self.by_id.get(&grant.message).copied() else { continue };
             let known = self.messages.get(&token).map(|message| message.queue);
@@ -51,6 +51,7 @@ impl Auditor {
             let made = Grant { queue, asked: 0, granted_at, until, ended: Ended::PerhapsUndone, void: false };
             if let Some(message) = self.messages.get_mut(&token) {
                 message.grants.insert(grant.generation, made);
+                message.changed = index;
             }
         }
     }
@@ -80,7 +81,10 @@ impl Auditor {
         if !self.name_is_stable(&lease.queue, answered.submitted.index) {
             return Ok(());
         }
-        let least_wait = if self.unseen.is_empty() { lease.wait } else { lease.wait.min(LEASE_MIN) };
+        // What is there is waited for to become more, but not for longer than that.
+        let fills_for = lease.max_wait.unwrap_or(lease.wait).min(lease.wait);
+        let wait = if got == 0 { lease.wait } else { fills_for };
+        let least_wait = if self.unseen.is_empty() { wait } else { wait.min(LEASE_MIN) };
         let deadline = answered.submitted.stamp.plus(least_wait);
         demand!(
             got >= usize::try_from(least).unwrap_or(usize::MAX) || answered.stamp >= deadline,
@@ -112,7 +116,9 @@ impl Auditor {
         };
         demand!(message.id == id, "message {token} was granted as {id}, sent as {}", message.id);
         // The answer waited for contents, and what came after was answered first.
-        let late = message.grants.keys().next_back().is_some_and(|newest| *newest > grant.generation);
+        let newer = message.grants.keys().next_back().is_some_and(|newest| *newest > grant.generation);
+        // Or it may be from before a replay or a move.
+        let late = newer || grant.generation <= message.unsure;
         demand!(late || message.life == Life::Alive, "{id} came back: it was {:?}", message.life);
         if message.queue != number && !late {
             self.moved(grant, number, granted_at)?;
@@ -142,9 +148,17 @@ impl Auditor {
         }
         let until = (grant.lease_until, grant.lease_until);
         let asked = answered.submitted.index;
-        let made = Grant { queue: number, asked, granted_at, until, ended: Ended::Open, void: false };
         if let Some(message) = self.messages.get_mut(&token) {
+            let ended = if grant.generation <= message.floor {
+                Ended::Lapsed
+            } else if grant.generation <= message.unsure {
+                Ended::PerhapsUndone
+            } else {
+                Ended::Open
+            };
+            let made = Grant { queue: number, asked, granted_at, until, ended, void: false };
             message.grants.insert(grant.generation, made);
+            message.changed = answered.index;
         }
         Ok(())
     }
@@ -155,6 +169,7 @@ impl Auditor {
             && message.queue == number
             && message.base.deliveries == 0
             && grant.generation <= message.base.generation
+            && grant.generation > message.unsure
         {
             message.base.generation = LeaseGeneration(grant.generation.0 - 1);
         }
@@ -196,6 +211,8 @@ impl Auditor {
         message.queue = number;
         message.moved = true;
         message.purged = None;
+        message.dead_at = None;
+        message.home = grant.dead_letter.as_ref().map(|dead| dead.queue.clone());
         message.expires = (earliest, latest);
         message.base = super::message::Base {
             generation: LeaseGeneration(grant.generation.0 - 1),

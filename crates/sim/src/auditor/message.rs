@@ -118,8 +118,20 @@ pub struct Message {
     pub sent_index: u64,
     /// The era of that.
     pub sent_era: u64,
-    /// It came into its queue as a dead letter.
+    /// It came into its queue in another way than by its send.
     pub moved: bool,
+    /// It was replayed.
+    pub revived: bool,
+    /// The last answer that says something about it, or the last look at what is stored.
+    pub changed: u64,
+    /// When it died, if it is known to be in the dead-letter set of its queue.
+    pub dead_at: Option<Timestamp>,
+    /// The queue from which it is known to have come as a dead letter.
+    pub home: Option<Box<str>>,
+    /// Leases up to this generation ended before its last replay or move.
+    pub floor: LeaseGeneration,
+    /// Leases up to this one may have.
+    pub unsure: LeaseGeneration,
     /// A purge found it: from when on it may not be granted.
     pub purged: Option<Timestamp>,
     /// Its leases.
@@ -146,6 +158,12 @@ impl Message {
             sent_index: index,
             sent_era: era,
             moved: false,
+            revived: false,
+            changed: index,
+            dead_at: None,
+            home: None,
+            floor: LeaseGeneration(0),
+            unsure: LeaseGeneration(0),
             purged: None,
             grants: BTreeMap::new(),
             base: Base::default(),
@@ -195,11 +213,43 @@ impl Message {
         spent || spec.lost_lease.in_a_row_max.is_some_and(|most| self.base.lost + recent >= most)
     }
 
+    /// Highest generation that it is known to have had.
+    #[must_use]
+    pub fn highest(&self) -> LeaseGeneration {
+        let granted = self.grants.keys().next_back().copied().unwrap_or_default();
+        granted.max(self.base.generation)
+    }
+
+    /// It was replayed or moved: all counts are zero, no lease is held. `unseen`: highest generation of a lease that nobody
+    /// has heard of yet, and of which nobody can tell whether it came before.
+    pub(super) fn begin_afresh(&mut self, unseen: LeaseGeneration, index: u64) {
+        self.floor = self.highest();
+        self.unsure = unseen.max(self.floor);
+        self.base = Base { generation: self.floor, ..Base::default() };
+        for grant in self.grants.values_mut() {
+            if matches!(grant.ended, Ended::Open | Ended::PerhapsUndone) {
+                grant.ended = Ended::Lapsed;
+            }
+        }
+        self.purged = None;
+        self.dead_at = None;
+        self.home = None;
+        self.changed = index;
+    }
+
+    /// It was removed while nobody held it. `unseen` as for [`Self::begin_afresh`]: such an answer may still come.
+    pub(super) fn is_removed(&mut self, unseen: LeaseGeneration, index: u64) {
+        self.unsure = self.unsure.max(unseen);
+        self.leave(false);
+        self.changed = index;
+    }
+
     /// It is not stored any more, or only because it was finished.
     pub(super) fn leave(&mut self, finished: bool) {
         if self.life == Life::Alive {
             self.life = if finished { Life::Acked } else { Life::Gone };
         }
+        self.dead_at = None;
         for grant in self.grants.values_mut().filter(|grant| grant.ended == Ended::Open) {
             grant.ended = Ended::Lapsed;
         }
@@ -216,6 +266,7 @@ impl Message {
             leased,
         };
         self.expires = (row.expires_at, row.expires_at);
+        self.dead_at = (row.state == DeliveryState::Dead).then_some(row.due_at);
         for (generation, grant) in &mut self.grants {
             if leased && *generation == row.lease_generation {
                 grant.until = (row.due_at, row.due_at);

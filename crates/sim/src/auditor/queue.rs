@@ -1,5 +1,6 @@
 //! One queue as its operators know it.
 
+use millpond_core::command::PurgeTarget;
 use millpond_core::id::{QueueNumber, Sequence};
 use millpond_core::row::QueueRow;
 use millpond_core::spec::QueueSpec;
@@ -37,6 +38,10 @@ pub struct QueueModel {
     pub emptied: u64,
     /// Highest sequence that a purge is known to have met.
     pub purged_through: Sequence,
+    /// The last purge of its dead letters, or its deletion.
+    pub dead_emptied: u64,
+    /// Highest sequence that such a purge is known to have met.
+    pub dead_purged_through: Sequence,
     /// What was handed out in this era.
     pub(super) handed: Vec<Handed>,
 }
@@ -57,6 +62,8 @@ impl QueueModel {
             pause_changed: index,
             emptied: 0,
             purged_through: row.purged_through,
+            dead_emptied: 0,
+            dead_purged_through: row.dead_purged_through,
             handed: Vec::new(),
         }
     }
@@ -118,6 +125,7 @@ impl Auditor {
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.alive = false;
             queue.emptied = index;
+            queue.dead_emptied = index;
         }
     }
 
@@ -132,18 +140,47 @@ impl Auditor {
         }
     }
 
-    /// A queue was purged: what is known to have been in it may not be granted any more.
-    pub fn purged(&mut self, name: &str, answered: &Answered<'_>) {
-        let Some(&number) = self.names.get(name) else { return };
-        let Some(queue) = self.queues.get_mut(&number) else { return };
-        queue.emptied = answered.index;
+    /// A queue was purged: what is known to have been in it may not be granted or shown any more.
+    pub fn purged(
+        &mut self,
+        name: &str,
+        target: PurgeTarget,
+        count: u64,
+        answered: &Answered<'_>,
+    ) -> Verdict {
+        let Some(&number) = self.names.get(name) else { return Ok(()) };
+        let highest = self.by_id.keys().map(|id| id.sequence).max().unwrap_or_default();
+        let Some(queue) = self.queues.get_mut(&number) else { return Ok(()) };
         queue.etag.clear();
-        for message in self.messages.values_mut() {
-            if message.queue == number && !message.moved && message.purged.is_none() {
-                message.purged = Some(answered.stamp);
-                queue.purged_through = queue.purged_through.max(message.id.sequence);
+        if target != PurgeTarget::DeadLetters {
+            queue.emptied = answered.index;
+            for message in self.messages.values_mut() {
+                let waits = message.queue == number && message.dead_at.is_none();
+                if waits && !message.moved && message.purged.is_none() {
+                    message.purged = Some(answered.stamp);
+                    message.changed = answered.index;
+                    queue.purged_through = queue.purged_through.max(message.id.sequence);
+                }
             }
         }
+        if target == PurgeTarget::Waiting {
+            return Ok(());
+        }
+        queue.dead_emptied = answered.index;
+        queue.dead_purged_through = queue.dead_purged_through.max(highest);
+        let mut certain = 0;
+        let dead = self.messages.values().filter(|one| one.queue == number && one.dead_at.is_some());
+        let dead: Vec<_> = dead.map(|message| message.id).collect();
+        for id in dead {
+            let unseen = self.unseen_of(id).unwrap_or_default();
+            let Some(message) = self.by_id.get(&id).and_then(|token| self.messages.get_mut(token)) else {
+                continue;
+            };
+            certain += u64::from(message.expires.0 > answered.stamp);
+            message.is_removed(unseen, answered.index);
+        }
+        demand!(count >= certain, "a purge of {name} removed {count} messages, {certain} were dead");
+        Ok(())
     }
 
     /// A queue was shown; what is seen must be what was done to it.

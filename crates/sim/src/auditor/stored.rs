@@ -10,6 +10,7 @@ use millpond_store::MemoryDump;
 
 use crate::auditor::dedup::remembered_until;
 use crate::auditor::doubt::{Doubt, Stored};
+use crate::auditor::queue::within;
 use crate::auditor::{
     Auditor, Breach, Ended, Grant, Life, Message, QueueModel, Submitted, Token, Verdict, demand,
 };
@@ -35,6 +36,9 @@ impl Auditor {
                 message.may_be_stored = stored.rows.contains_key(&token);
             }
             self.compare_message(token, stored.rows.get(&token).copied(), &doubt, now)?;
+            if let Some(message) = self.messages.get_mut(&token) {
+                message.changed = index;
+            }
         }
         self.compare_calls(dump, &doubt, now)?;
         self.compare_dedup(dump, now)
@@ -59,6 +63,12 @@ impl Auditor {
                 row.purged_through,
                 queue.purged_through
             );
+            demand!(
+                row.dead_purged_through >= queue.dead_purged_through,
+                "a purge of dead letters of {name} is not stored: {} below {}",
+                row.dead_purged_through,
+                queue.dead_purged_through
+            );
             queue.paused = paused;
             let mut updates = doubt.updates_of(&name).peekable();
             demand!(
@@ -69,6 +79,12 @@ impl Auditor {
                 queue.may_have_had(&update.spec, index);
             }
             queue.take_over(row, index);
+            if row.dead_purged_through > queue.dead_purged_through {
+                queue.dead_purged_through = row.dead_purged_through;
+                if doubtful {
+                    queue.dead_emptied = index;
+                }
+            }
             if row.purged_through > queue.purged_through {
                 queue.purged_through = row.purged_through;
                 if doubtful {
@@ -134,7 +150,7 @@ impl Auditor {
                 demand!(message.life == Life::Alive, "{} is stored, but was {:?}", message.id, message.life);
                 self.check_held(message, Some(row), doubt, now)?;
                 self.check_row(message, row, doubt)?;
-                self.adopt(token, row);
+                self.adopt(token, row, doubt);
             }
         }
         Ok(())
@@ -160,7 +176,8 @@ impl Auditor {
         Ok(())
     }
 
-    fn check_row(&self, message: &Message, row: &DeliveryRow, doubt: &Doubt<'_>) -> Verdict {
+    /// Whether a message may be as this row says, if nothing but what `doubt` says happened to it unseen.
+    pub(super) fn check_row(&self, message: &Message, row: &DeliveryRow, doubt: &Doubt<'_>) -> Verdict {
         let id = message.id;
         let Some(queue) = self.queues.get(&message.queue) else { return Ok(()) };
         let doubtful = doubt.messages.contains(&id);
@@ -168,9 +185,18 @@ impl Auditor {
         let may_be_out = |spec: &QueueSpec| doubtful || message.may_be_out(spec);
         demand!(row.message_id() == id, "{id} is stored as {}", row.message_id());
         demand!(
-            message.moved || row.queue != message.queue || row.expires_at == message.expires.0,
+            row.lease_generation >= message.highest(),
+            "{id} had generation {} and is stored with {}",
+            message.highest(),
+            row.lease_generation
+        );
+        if doubt.afresh.contains(&id) {
+            return Ok(());
+        }
+        demand!(
+            message.moved || row.queue != message.queue || within(row.expires_at, message.expires),
             "{id} is to expire at {:?}, stored is {:?}",
-            message.expires.0,
+            message.expires,
             row.expires_at
         );
         if row.queue != message.queue {
@@ -198,6 +224,8 @@ impl Auditor {
                 demand!(allowed, "{id} is dead with attempts left");
             }
             DeliveryState::Ready | DeliveryState::Delayed => {
+                let purged = message.purged.is_some_and(|at| at < Timestamp::NEVER);
+                demand!(!purged || doubtful, "{id} was purged and is {:?}", row.state);
                 let has_attempt = |limit: AttemptLimit| match limit.counts {
                     Counted::Deliveries => row.delivery_count < limit.max,
                     Counted::Failures => row.failure_count < limit.max,
@@ -215,18 +243,19 @@ impl Auditor {
     }
 
     /// Takes over a row that was found to be allowed.
-    fn adopt(&mut self, token: Token, row: &DeliveryRow) {
-        let purged = self.queues.get(&row.queue).is_some_and(|queue| row.entered <= queue.purged_through);
+    fn adopt(&mut self, token: Token, row: &DeliveryRow, doubt: &Doubt<'_>) {
+        let Some(queue) = self.queues.get(&row.queue) else { return };
+        let purged = row.state == DeliveryState::Leased && row.entered <= queue.purged_through;
         let Some(message) = self.messages.get_mut(&token) else { return };
         if row.queue != message.queue {
             message.queue = row.queue;
             message.moved = true;
-            message.purged = None;
         }
+        message.revived |= doubt.afresh.contains(&message.id);
+        message.home = row.dead_letter.as_ref().map(|dead| dead.queue.clone());
+        message.home.take_if(|home| *home == queue.name);
         message.adopt(row);
-        if purged {
-            message.purged.get_or_insert(Timestamp::NEVER);
-        }
+        message.purged = purged.then(|| message.purged.unwrap_or(Timestamp::NEVER));
         if row.state == DeliveryState::Leased {
             let unseen = Grant {
                 queue: row.queue,
@@ -248,7 +277,13 @@ impl Auditor {
         if !queue.alive || message.purged.is_some() || message.expires.0 <= now {
             return true;
         }
-        if doubt.names.contains(&*queue.name) || (message.moved && queue.emptied > message.sent_index) {
+        if doubt.names.contains(&*queue.name) {
+            return true;
+        }
+        if message.dead_at.is_some() {
+            return false;
+        }
+        if message.moved && queue.emptied > message.sent_index {
             return true;
         }
         let doubtful = doubt.messages.contains(&message.id);
@@ -260,12 +295,16 @@ impl Auditor {
             if !self.keeps_dead(&spec.at_limit, message.sent_index) {
                 return true;
             }
+            if queue.dead_emptied > message.sent_index {
+                return true;
+            }
             // It may have gone on to another queue and left from there.
             matches!(spec.at_limit, AtLimit::MoveTo { .. })
                 && self.queues.values().any(|other| {
                     let ages = |age| message.id.sent_at.plus(age) <= now;
                     let aged = other.specs_since(0).any(|spec| spec.retention.is_some_and(ages));
-                    other.number != queue.number && (other.emptied > message.sent_index || aged || doubtful)
+                    let emptied = other.emptied.max(other.dead_emptied) > message.sent_index;
+                    other.number != queue.number && (emptied || aged || doubtful)
                 })
         })
     }

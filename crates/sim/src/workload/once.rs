@@ -6,13 +6,18 @@ use millpond_core::{Command, Outcome, Rejection};
 use super::{Kind, Scene, predict as predict_command};
 use crate::auditor::{Answered, Auditor, Submitted, Verdict, demand};
 
-/// What is done under keys.
-const KINDS: [Kind; 8] = [
+/// What is done under keys; what is mostly refused, more often.
+const KINDS: [Kind; 13] = [
     Kind::CreateQueue,
+    Kind::DeleteMessage,
     Kind::DeleteQueue,
+    Kind::DeleteQueue,
+    Kind::DeleteQueue,
+    Kind::MoveMessages,
     Kind::PauseQueue,
     Kind::PurgeQueue,
     Kind::ResumeQueue,
+    Kind::Revive,
     Kind::Settle,
     Kind::Settle,
     Kind::UpdateQueue,
@@ -21,12 +26,26 @@ const KINDS: [Kind; 8] = [
 /// Keys to choose from.
 const KEYS: u64 = 40;
 
+/// A call that was made before: one that is remembered, or one of the last, which may be under way.
+fn draw_known(scene: &mut Scene<'_>) -> Option<Once> {
+    let calls = &scene.workload.calls;
+    if scene.random.chance(300) {
+        let late = calls.len().saturating_sub(6);
+        return scene.random.pick(calls.get(late..)?).cloned();
+    }
+    let remembered = |once: &&Once| {
+        let known = scene.auditor.calls.get(&once.idempotency.key);
+        known.is_some_and(|known| known.digest == once.idempotency.digest)
+    };
+    let remembered: Vec<&Once> = calls.iter().filter(remembered).collect();
+    scene.random.pick(&remembered).map(|once| (*once).clone())
+}
+
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
-    if scene.random.chance(450)
-        && let Some(known) = scene.random.pick(&scene.workload.calls).cloned()
+    if scene.random.chance(500)
+        && let Some(mut again) = draw_known(scene)
     {
         // Mostly a client that did not hear the answer; now and then one that uses the key for something else.
-        let mut again = known;
         again.idempotency.digest += u128::from(scene.random.chance(150));
         return Command::Once(again);
     }

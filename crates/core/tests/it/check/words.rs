@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use millpond_core::outcome::{Rejection, Why};
+use millpond_core::row::DeliveryState;
 use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec};
 use millpond_core::time::Timestamp;
 
@@ -63,6 +64,23 @@ pub(crate) fn duration(text: &str) -> Duration {
 pub(crate) fn show(time: Timestamp) -> String {
     let millis = time.as_millis() - START_MILLIS;
     if millis % 1_000 == 0 { format!("{}", millis / 1_000) } else { format!("{:.3}", millis as f64 / 1e3) }
+}
+
+/// A time in seconds since the beginning.
+pub(crate) fn time(text: &str) -> Timestamp {
+    Timestamp::from_millis(START_MILLIS).plus(duration(text))
+}
+
+/// A state of a delivery.
+pub(crate) fn state(name: &str) -> DeliveryState {
+    match name {
+        "delayed" => DeliveryState::Delayed,
+        "ready" => DeliveryState::Ready,
+        "leased" => DeliveryState::Leased,
+        "completed" => DeliveryState::Completed,
+        "dead" => DeliveryState::Dead,
+        other => panic!("{other} is no state"),
+    }
 }
 
 /// The policies of the systems that are served (design.md, rule 4).

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_core::command::{
-    CreateQueue, DeleteQueue, Idempotency, Lease, LeaseRef, NewMessage, Once, Require, Send, Settle,
-    SettleAction, Settlement, UpdateQueue, WaiterId,
+    Browse, CreateQueue, Cursor, DeleteQueue, Idempotency, Lease, LeaseRef, MessageRef, MoveMessages,
+    NewMessage, Once, PurgeTarget, Require, Revive, Send, Settle, SettleAction, Settlement, UpdateQueue,
+    WaiterId,
 };
-use millpond_core::id::{LeaseGeneration, MessageId};
+use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
+use millpond_core::outcome::Tally;
 use millpond_core::row::{DataKind, MessageContent};
 use millpond_core::time::Timestamp;
-use millpond_core::{Command, Core, CoreSettings, Effect, Outcome, Stamp};
+use millpond_core::{Command, Core, CoreSettings, Effect, Outcome, Page, ScanTicket, Stamp};
 
 use super::store::Store;
-use super::words::{START_MILLIS, Words, duration, spec};
+use super::words::{START_MILLIS, Words, duration, spec, state, time};
 
 pub(crate) struct World {
     core: Core,
@@ -26,6 +28,12 @@ pub(crate) struct World {
     /// Leases of a message, in order, with the queue that granted them.
     pub(super) leases: BTreeMap<String, Vec<(LeaseRef, String)>>,
     waiters: Vec<(String, String)>,
+    /// Names of queues, also of those that are gone.
+    pub(super) queues: BTreeMap<QueueNumber, String>,
+    /// Where the last page that was shown ends.
+    pub(super) next: Option<Cursor>,
+    /// Pages that were read and are still on their way.
+    slow: Vec<(ScanTicket, Page)>,
     /// The part of each queue's etags that stays the same, as last seen.
     pub(super) identities: BTreeMap<String, String>,
 }
@@ -54,6 +62,9 @@ impl World {
             names: BTreeMap::new(),
             leases: BTreeMap::new(),
             waiters: Vec::new(),
+            queues: BTreeMap::new(),
+            next: None,
+            slow: Vec::new(),
             identities: BTreeMap::new(),
         }
     }
@@ -67,6 +78,12 @@ impl World {
                 let answers = self.come_to_rest();
                 self.check();
                 return answers;
+            }
+            "arrive" => {
+                for (ticket, page) in std::mem::take(&mut self.slow) {
+                    self.core.absorb(ticket, page, &self.stamp());
+                }
+                return self.come_to_rest();
             }
             "reopen" | "restore" => {
                 // A restore opens with a clock that stands after all that was lost.
@@ -86,6 +103,10 @@ impl World {
             command = Command::Once(Once { idempotency, command: Box::new(command) });
         }
         let outcome = self.apply(&command);
+        if words.has("slowly") {
+            let scans = self.core.take_scans().into_iter();
+            self.slow.extend(scans.map(|wanted| (wanted.ticket, self.store.scan(&wanted.scan))));
+        }
         let mut answers = vec![self.show(&words, &outcome)];
         answers.extend(self.come_to_rest());
         answers.retain(|answer| !answer.is_empty());
@@ -119,7 +140,9 @@ impl World {
             if let Some(changes) = self.core.seal() {
                 let commit = changes.commit;
                 self.store.write(changes);
-                self.core.durable(commit);
+                if self.slow.is_empty() {
+                    self.core.durable(commit);
+                }
             }
             for wanted in scans {
                 let page = self.store.scan(&wanted.scan);
@@ -143,6 +166,10 @@ impl World {
         let Effect::Answered { waiter, outcome } = effect;
         let index = usize::try_from(waiter.0).expect("a small number") - 1;
         let (name, queue) = self.waiters[index].clone();
+        if let Outcome::Browsed(page) = &outcome {
+            self.next = page.next;
+            return self.show_page(page);
+        }
         format!("{name}: {}", self.show_leased(&queue, &outcome))
     }
 
@@ -152,13 +179,21 @@ impl World {
         let known = self.leases.get(message).and_then(|leases| leases.get(number - 1));
         known.cloned().unwrap_or_else(|| {
             // A lease that never was.
-            let message = self.messages.get(message).copied().unwrap_or(MessageId {
-                sent_at: self.now,
-                sequence: millpond_core::id::Sequence(1_000_000),
-                nonce: 1,
-            });
+            let message = self.message(message);
             (LeaseRef { message, generation: LeaseGeneration(1) }, "jobs".to_owned())
         })
+    }
+
+    /// A message that was sent, or one that never was.
+    fn message(&self, name: &str) -> MessageId {
+        let unknown = MessageId { sent_at: self.now, sequence: Sequence(1_000_000), nonce: 1 };
+        self.messages.get(name).copied().unwrap_or(unknown)
+    }
+
+    fn named(&self, words: &Words<'_>) -> Vec<MessageId> {
+        let times = words.number("times").unwrap_or(1);
+        let once: Vec<_> = words.bare.iter().map(|name| self.message(name)).collect();
+        once.repeat(times)
     }
 
     fn command(&mut self, words: &Words<'_>) -> Command {
@@ -193,7 +228,34 @@ impl World {
             "show" => Command::GetQueue { queue: queue() },
             "pause" => Command::PauseQueue { queue: queue() },
             "resume" => Command::ResumeQueue { queue: queue() },
-            "purge" => Command::PurgeQueue { queue: queue() },
+            "purge" => Command::PurgeQueue {
+                queue: queue(),
+                target: match words.bare.first() {
+                    None => PurgeTarget::Waiting,
+                    Some(&"dead") => PurgeTarget::DeadLetters,
+                    Some(_) => PurgeTarget::All,
+                },
+            },
+            "browse" => Command::Browse(self.browse(words, queue())),
+            "get" => {
+                let message = self.message(words.bare[0]);
+                Command::GetMessage(MessageRef { queue: queue(), message })
+            }
+            "remove" => {
+                let message = self.message(words.bare[0]);
+                Command::DeleteMessage(MessageRef { queue: queue(), message })
+            }
+            "revive" => Command::Revive(Revive {
+                queue: queue(),
+                messages: self.named(words),
+                before: Tally::default(),
+            }),
+            "move" => Command::MoveMessages(MoveMessages {
+                queue: queue(),
+                messages: self.named(words),
+                to: words.get("to").map(Into::into),
+                before: Tally::default(),
+            }),
             "space" => Command::SetSpace { low: words.has("low") },
             "send" => Command::Send(self.send(words, &words.bare, &queue())),
             "lease" => Command::Lease(self.lease(words, queue())),
@@ -231,6 +293,20 @@ impl World {
         Send { queue: queue.into(), messages: names.iter().map(message).collect(), idempotency }
     }
 
+    fn browse(&mut self, words: &Words<'_>, queue: Box<str>) -> Browse {
+        self.waiters.push(("it".to_owned(), queue.to_string()));
+        Browse {
+            queue,
+            state: state(words.bare.first().copied().unwrap_or("ready")),
+            after: self.next.filter(|_| words.has("on")),
+            from: words.get("from").map(time),
+            until: words.get("until").map(time),
+            limit: words.number("max").unwrap_or(10),
+            contents: false,
+            waiter: WaiterId(self.waiters.len() as u64),
+        }
+    }
+
     fn lease(&mut self, words: &Words<'_>, queue: Box<str>) -> Lease {
         let name = words.get("as").unwrap_or("it");
         self.waiters.push((name.to_owned(), queue.to_string()));
@@ -240,6 +316,7 @@ impl World {
             min_messages: words.number("min").unwrap_or(1),
             visibility_timeout: words.time("timeout"),
             wait: words.time("wait").unwrap_or_default(),
+            max_wait: words.time("max_wait"),
             waiter: WaiterId(self.waiters.len() as u64),
         }
     }
