@@ -81,8 +81,10 @@ pub struct Message {
     pub queue: QueueName,
     /// Where it is on its way.
     pub state: MessageState,
-    /// What was sent.
+    /// What was sent, without data if that is elsewhere.
     pub event: Event,
+    /// Where the data is, if it is too large to be in here.
+    pub data_url: Option<String>,
     /// Higher is handed out first.
     pub priority: i32,
     /// Leases granted.
@@ -132,7 +134,7 @@ impl Message {
         writer::push_text_field(out, "queue", &self.queue.to_string());
         writer::push_text_field(out, "state", self.state.as_str());
         writer::push_name(out, "event");
-        sylphx::render_into(out, &self.event);
+        sylphx::render_with_data_url_into(out, &self.event, self.data_url.as_deref());
         writer::push_name(out, "priority");
         writer::push_display(out, self.priority);
         for (name, count) in [

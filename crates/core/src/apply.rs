@@ -5,21 +5,30 @@
 
 mod append_upload;
 mod begin_upload;
+mod browse;
 mod cancel_upload;
 mod create_queue;
+mod delete_message;
 mod delete_queue;
 mod finish_upload;
+mod get_message;
+mod idempotency;
 mod lease;
+mod list_queues;
+mod move_messages;
 mod open_data;
 mod pause_queue;
 mod purge_queue;
 mod retry;
+mod revive;
 mod send;
 mod settle;
 mod tick;
 mod undo;
+mod update_queue;
 mod view;
 
+use crate::apply::idempotency::call_key;
 use crate::change::RowKey;
 use crate::command::{Command, Send};
 use crate::outcome::{Outcome, Rejection};
@@ -51,21 +60,41 @@ impl Core {
     /// [`Needs`], with nothing changed, if rows are missing in memory.
     pub fn apply(&mut self, command: &Command, stamp: &Stamp) -> Result<Outcome, Needs> {
         self.set_stamp(stamp);
-        let result = match command {
+        match self.dispatch(command, stamp) {
+            Ok(outcome) => {
+                self.serve_stirred(stamp);
+                Ok(outcome)
+            }
+            Err(Stop::Rejected(rejection)) => Ok(Outcome::Rejected(rejection)),
+            Err(Stop::Needs(keys)) => Err(Needs(keys)),
+        }
+    }
+
+    fn dispatch(&mut self, command: &Command, stamp: &Stamp) -> Result<Outcome, Stop> {
+        match command {
             Command::AppendUpload(append) => self.append_upload(append, stamp),
             Command::BeginUpload(begin) => self.begin_upload(begin, stamp),
+            Command::Browse(browse) => self.browse(browse),
             Command::CancelUpload(upload) => Ok(self.cancel_upload(*upload, stamp)),
             Command::CancelWait(waiter) => Ok(self.cancel_wait(*waiter, stamp)),
             Command::CloseData(pin) => Ok(self.close_data(*pin)),
             Command::CreateQueue(create) => self.create_queue(create, stamp),
+            Command::DeleteMessage(wanted) => self.delete_message(wanted, stamp),
             Command::DeleteQueue(delete) => self.delete_queue(delete),
             Command::FinishUpload(finish) => self.finish_upload(finish, stamp),
+            Command::GetMessage(wanted) => self.get_message(wanted, stamp),
             Command::GetQueue { queue } => self.get_queue(queue, stamp),
             Command::Lease(lease) => self.lease(lease, stamp),
+            Command::ListQueues { after, descending, limit } => {
+                self.list_queues(after.as_deref(), *descending, *limit, stamp)
+            }
+            Command::MoveMessages(moves) => self.move_messages(moves, stamp),
+            Command::Once(once) => self.once(once, stamp),
             Command::OpenData(open) => self.open_data(open, stamp),
             Command::PauseQueue { queue } => self.pause_queue(queue, stamp),
-            Command::PurgeQueue { queue } => self.purge_queue(queue, stamp),
+            Command::PurgeQueue { queue, target } => self.purge_queue(queue, *target, stamp),
             Command::ResumeQueue { queue } => self.resume_queue(queue, stamp),
+            Command::Revive(revive) => self.revive(revive, stamp),
             Command::Send(send) => self.send(send, stamp),
             Command::SetSpace { low } => {
                 self.space_low = *low;
@@ -74,14 +103,7 @@ impl Core {
             Command::Settle(settle) => self.settle(settle, stamp),
             Command::Tick => Ok(self.tick(stamp)),
             Command::Undo(leases) => self.undo(leases, stamp),
-        };
-        match result {
-            Ok(outcome) => {
-                self.serve_stirred(stamp);
-                Ok(outcome)
-            }
-            Err(Stop::Rejected(rejection)) => Ok(Outcome::Rejected(rejection)),
-            Err(Stop::Needs(keys)) => Err(Needs(keys)),
+            Command::UpdateQueue(update) => self.update_queue(update, stamp),
         }
     }
 
@@ -95,8 +117,17 @@ impl Core {
                 let key = begin.key.as_ref().and_then(|key| self.dedup_key_of(&begin.queue, key));
                 key.map(RowKey::Dedup).into_iter().collect()
             }
+            Command::DeleteMessage(wanted) | Command::GetMessage(wanted) => {
+                self.rows_of(std::iter::once(&wanted.message)).collect()
+            }
             Command::FinishUpload(finish) => key_of(&finish.send).into_iter().collect(),
-            Command::OpenData(open) => self.row_of_data(open).collect(),
+            Command::MoveMessages(moves) => self.rows_of(moves.messages.iter()).collect(),
+            Command::Once(once) => {
+                let key = RowKey::Dedup(call_key(&once.idempotency));
+                std::iter::once(key).chain(self.needed(&once.command)).collect()
+            }
+            Command::OpenData(open) => self.rows_of(std::iter::once(&open.message)).collect(),
+            Command::Revive(revive) => self.rows_of(revive.messages.iter()).collect(),
             Command::Send(send) => key_of(send).into_iter().collect(),
             Command::Settle(settle) => {
                 let keys = settle.sends.iter().filter_map(|send| self.dedup_key(send)).map(RowKey::Dedup);

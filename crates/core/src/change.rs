@@ -25,9 +25,9 @@ pub struct ChangeSet {
     pub messages: Vec<MessageRow>,
     /// Deliveries written or removed.
     pub deliveries: Vec<DeliveryChange>,
-    /// Remembered sends written.
+    /// Remembered calls written, sends among them.
     pub dedup_put: Vec<DedupRow>,
-    /// Remembered sends forgotten.
+    /// Remembered calls forgotten.
     pub dedup_removed: Vec<DedupKey>,
     /// New chunks.
     pub chunks: Vec<ChunkRow>,
@@ -82,7 +82,7 @@ impl ChangeSet {
 /// A row that a command needs and memory lacks.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RowKey {
-    /// A remembered send.
+    /// A remembered call.
     Dedup(DedupKey),
     /// A delivery.
     Delivery(Sequence),
@@ -95,7 +95,7 @@ pub struct Rows {
     pub snapshot: CommitSequence,
     /// The deliveries asked for, `None` where the store has none.
     pub deliveries: Vec<(Sequence, Option<DeliveryRow>)>,
-    /// The remembered sends asked for, `None` where the store has none.
+    /// The remembered calls asked for, `None` where the store has none.
     pub dedup: Vec<(DedupKey, Option<DedupRow>)>,
 }
 
@@ -129,7 +129,7 @@ pub enum Scan {
         /// At most so many rows.
         limit: usize,
     },
-    /// Remembered sends of the environment by `expires_at`, those up to `until`.
+    /// Remembered calls of the environment by `expires_at`, those up to `until`.
     DedupExpiry {
         /// Inclusive.
         until: Timestamp,
@@ -152,7 +152,7 @@ pub struct Page {
     pub snapshot: CommitSequence,
     /// Rows of a scan over deliveries.
     pub deliveries: Vec<DeliveryRow>,
-    /// Rows of a scan over remembered sends.
+    /// Rows of a scan over remembered calls.
     pub dedup: Vec<DedupRow>,
     /// Rows of a scan over uploads.
     pub uploads: Vec<UploadRow>,

@@ -9,7 +9,7 @@
 //! - a delivery is in exactly the order of its state, and a window holds every key up to its edge;
 //! - counters equal a full scan of the rows;
 //! - `lease_generation` of a delivery only rises;
-//! - leases held never exceed a queue's limits;
+//! - no lease is granted beyond a queue's limits (asserted where leases are granted; a limit that is lowered ends none);
 //! - a chunk belongs to a message or to a row that says that it belongs to nobody (`state/uploads.rs`).
 
 #![warn(missing_docs)]
@@ -22,6 +22,7 @@ pub mod id;
 pub mod limits;
 pub mod outcome;
 pub mod planted;
+pub mod remembered;
 pub mod row;
 pub mod spec;
 mod stamp;

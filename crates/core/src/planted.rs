@@ -43,6 +43,10 @@ mod faults {
         AckWithoutGeneration,
         /// Answers leave before their commit is durable.
         AnswerBeforeCommit,
+        /// Those who look at messages see expired and purged ones.
+        BrowseShowsGone,
+        /// A call is done and not remembered.
+        CallRowLost,
         /// A message with chunks leaves, and nobody is told to remove them.
         ChunksForgotten,
         /// A queue's ready count is zero after opening.
@@ -53,6 +57,8 @@ mod faults {
         LeaseEndLost,
         /// A dead letter leaves its queue in one commit and arrives in the next.
         MoveInTwoCommits,
+        /// A dead letter that is redriven begins with new generations.
+        MoveLosesGeneration,
         /// Chunks are removed while somebody reads them.
         PinIgnored,
         /// A promoted message stays in the window of delayed ones.
@@ -63,6 +69,8 @@ mod faults {
         RefillWithoutOverlay,
         /// A restored copy is taken for a restart.
         RestoreForgotten,
+        /// A dead letter that is replayed is as old as it was, so that a purge from before makes it gone.
+        ReviveKeepsEntered,
         /// Sends of a settle are carried out although a lease is stale.
         SendsThoughStale,
         /// Stamps begin at the wall clock, whatever was committed.
@@ -77,19 +85,23 @@ mod faults {
 
     impl PlantedFault {
         /// All of them.
-        pub const ALL: [Self; 17] = [
+        pub const ALL: [Self; 21] = [
             Self::AckWithoutGeneration,
             Self::AnswerBeforeCommit,
+            Self::BrowseShowsGone,
+            Self::CallRowLost,
             Self::ChunksForgotten,
             Self::CounterNotRestored,
             Self::DedupRowLost,
             Self::LeaseEndLost,
             Self::MoveInTwoCommits,
+            Self::MoveLosesGeneration,
             Self::PinIgnored,
             Self::PromotionTwice,
             Self::PurgeMissesWindow,
             Self::RefillWithoutOverlay,
             Self::RestoreForgotten,
+            Self::ReviveKeepsEntered,
             Self::SendsThoughStale,
             Self::StampBackwards,
             Self::UndoReusesGeneration,

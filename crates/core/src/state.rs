@@ -3,6 +3,7 @@
 //! `apply/` decides; this file keeps the books: every change of a delivery goes through [`Core::write_row`] and
 //! [`Core::erase_row`], which move it between orders and counters, so that no command can forget one of them.
 
+mod browsing;
 mod check;
 mod hash;
 mod queue;
@@ -10,6 +11,7 @@ mod reads;
 mod rows;
 mod seal;
 mod survey;
+mod totals;
 mod uploads;
 mod waiters;
 mod window;
@@ -30,6 +32,7 @@ use crate::row::{
 use crate::stamp::Stamp;
 use crate::time::Timestamp;
 
+pub(crate) use browsing::Browsing;
 pub use check::Violation;
 use hash::NumberMap;
 pub(crate) use queue::QueueState;
@@ -38,6 +41,7 @@ pub use reads::{ScanTicket, WantedScan};
 pub(crate) use rows::Resident;
 use rows::Rows;
 pub use survey::QueueReading;
+pub(crate) use totals::Totals;
 pub(crate) use uploads::InLine;
 use uploads::Uploads;
 pub(crate) use waiters::Waiter;
@@ -65,6 +69,8 @@ pub struct Core {
     pub(crate) queues: NumberMap<QueueNumber, QueueState>,
     pub(crate) names: BTreeMap<Box<str>, QueueNumber>,
     pub(crate) rows: Rows,
+    /// What all queues hold together.
+    pub(crate) totals: Totals,
     pub(crate) dedup: BTreeMap<DedupKey, ResidentDedup>,
     dedup_unsettled: VecDeque<(CommitSequence, DedupKey)>,
     /// When which queue has to be looked at.
@@ -72,6 +78,8 @@ pub struct Core {
     /// When which waiting call has to be answered.
     pub(crate) deadlines: BTreeSet<(Timestamp, WaiterId)>,
     pub(crate) waiting_in: BTreeMap<WaiterId, QueueNumber>,
+    /// Calls that look at messages and wait for a page.
+    pub(crate) browses: BTreeMap<WaiterId, Browsing>,
     pub(crate) sweeps: Sweeps,
     pub(crate) uploads: Uploads,
     pub(crate) space_low: bool,
@@ -137,11 +145,13 @@ impl Core {
             queues: NumberMap::default(),
             names: BTreeMap::new(),
             rows: Rows::settled_at(open.commit),
+            totals: Totals::default(),
             dedup: BTreeMap::new(),
             dedup_unsettled: VecDeque::new(),
             wakes: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             waiting_in: BTreeMap::new(),
+            browses: BTreeMap::new(),
             sweeps: Sweeps::new(),
             uploads: Uploads::new(),
             space_low: false,
@@ -166,6 +176,7 @@ impl Core {
         let number = queue.number();
         if !queue.row.deleted {
             self.names.insert(queue.row.name.clone(), number);
+            self.totals.add(Totals::of(&queue.counters));
         }
         if queue.row.deleted || queue.row.sweep_owed {
             self.sweeps.begin_gone(number);
@@ -249,12 +260,14 @@ impl Core {
             && let Some(queue) = self.queues.get_mut(&old.queue)
         {
             queue.unlink(old);
+            self.totals.remove(Totals::of_row(old));
             Self::touch_counters(queue, &mut self.batch);
         }
         let (Some(row), Some(queue)) = (self.rows.live(sequence), self.queues.get_mut(&number)) else {
             return;
         };
         let due = queue.link(row);
+        self.totals.add(Totals::of_row(row));
         Self::touch_counters(queue, &mut self.batch);
         if row.state == DeliveryState::Ready {
             self.batch.stirred.push(number);
@@ -281,6 +294,7 @@ impl Core {
         }
         if counted && let Some(queue) = self.queues.get_mut(&old.queue) {
             queue.unlink(&old);
+            self.totals.remove(Totals::of_row(&old));
             Self::touch_counters(queue, &mut self.batch);
         }
     }

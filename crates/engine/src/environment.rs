@@ -116,7 +116,7 @@ pub struct Environment {
     chunks: VecDeque<Mail>,
     /// Commands that wait for rows, with the read that brings them.
     parked: BTreeMap<ReadId, Vec<Mail>>,
-    /// Calls that wait in the core.
+    /// Calls that wait inside the core: for messages, for pages to look at, or for an upload's turn.
     waiters: BTreeMap<WaiterId, (Ticket, Command)>,
     commits: VecDeque<InFlight>,
     durable: CommitSequence,
@@ -180,7 +180,7 @@ impl Environment {
         self.mailbox.push_back(Mail { ticket: None, command, rounds: 0 });
     }
 
-    /// The caller of a command no longer waits. A lease call that waits leaves its queue.
+    /// The caller of a command no longer waits. A call that waits in the core leaves it.
     pub fn abandon(&mut self, ticket: Ticket) {
         self.notify(Command::CancelWait(WaiterId(ticket)));
     }
@@ -257,9 +257,10 @@ impl Environment {
         &self.core
     }
 
-    /// Calls that wait, by ticket.
+    /// Calls that wait for what others do, by ticket; pages come by themselves.
     pub fn waiting(&self) -> impl Iterator<Item = (Ticket, &Command)> + '_ {
-        self.waiters.values().map(|(ticket, command)| (*ticket, command))
+        let lasting = self.waiters.values().filter(|(_, command)| !matches!(command, Command::Browse(_)));
+        lasting.map(|(ticket, command)| (*ticket, command))
     }
 
     /// The last commit that is durable.
@@ -302,6 +303,8 @@ impl Environment {
         self.busy = stamp.now.since(self.mail_seen_at) < BUSY_AFTER_MAIL;
         self.core.set_busy(self.busy);
         self.absorb_pages(stamp);
+        // What was seen on a page is answered before what is applied from now on.
+        self.carry_out_effects(&mut answers);
         if self.core.next_due().is_some_and(|due| due <= stamp.now) {
             self.apply(
                 Mail { ticket: None, command: Command::Tick, rounds: 0 },
@@ -311,9 +314,7 @@ impl Environment {
             );
         }
         let commands = self.apply_mail(stamp, &mut answers, actions);
-        for effect in self.core.take_effects() {
-            self.carry_out(effect, &mut answers);
-        }
+        self.carry_out_effects(&mut answers);
         let changes = self.core.seal();
         self.start_scans(actions);
         self.send_off(changes, commands, answers, actions);
@@ -394,6 +395,7 @@ impl Environment {
         if let Some(ticket) = ticket {
             match &mut command {
                 Command::BeginUpload(begin) => begin.waiter = WaiterId(ticket),
+                Command::Browse(browse) => browse.waiter = WaiterId(ticket),
                 Command::Lease(lease) => lease.waiter = WaiterId(ticket),
                 _ => {}
             }
@@ -416,12 +418,14 @@ impl Environment {
         }
     }
 
-    fn carry_out(&mut self, effect: Effect, answers: &mut Vec<Wanted>) {
-        let Effect::Answered { waiter, outcome } = effect;
-        match self.waiters.remove(&waiter) {
-            Some((ticket, _)) => answers.push(Wanted { ticket, outcome }),
-            // The caller has left in this very round: what it was granted goes back.
-            None => self.undo(&outcome),
+    fn carry_out_effects(&mut self, answers: &mut Vec<Wanted>) {
+        for effect in self.core.take_effects() {
+            let Effect::Answered { waiter, outcome } = effect;
+            match self.waiters.remove(&waiter) {
+                Some((ticket, _)) => answers.push(Wanted { ticket, outcome }),
+                // The caller has left in this very round: what it was granted goes back.
+                None => self.undo(&outcome),
+            }
         }
     }
 
@@ -498,6 +502,9 @@ impl Environment {
     }
 }
 
+/// What a message that is moved or revived counts for, so that a round has only a few pages of them.
+const MOVED_BYTES: usize = 1_024;
+
 /// Bytes of a command that count against the bounds of mailbox and round.
 #[must_use]
 pub fn command_bytes(command: &Command) -> usize {
@@ -506,6 +513,9 @@ pub fn command_bytes(command: &Command) -> usize {
     };
     match command {
         Command::AppendUpload(append) => append.data.len(),
+        Command::MoveMessages(moves) => moves.messages.len() * MOVED_BYTES,
+        Command::Revive(revive) => revive.messages.len() * MOVED_BYTES,
+        Command::Once(once) => command_bytes(&once.command),
         Command::Send(send) => sent(send),
         Command::Settle(settle) => settle.sends.iter().map(sent).sum(),
         _ => 0,

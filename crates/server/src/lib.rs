@@ -10,6 +10,8 @@
 //! | `extract` | paths, query parameters and bodies of requests |
 //! | `bodies` | how much bodies take together while they are read, and how long |
 //! | `pieces`, `stream` | large bodies on their way in and out, chunk by chunk |
+//! | `idempotency` | what makes a call repeatable |
+//! | `openapi` | the OpenAPI document |
 //! | `guard`, `envelope` | who may ask at all; error bodies |
 //! | `request`, `verb` | request ids, what is told of a request and under which name |
 //! | `metrics` | what an operator watches |
@@ -31,8 +33,10 @@ mod error;
 mod extract;
 mod guard;
 mod handlers;
+mod idempotency;
 mod linger;
 mod metrics;
+pub mod openapi;
 mod paths;
 mod pieces;
 mod request;

@@ -61,7 +61,5 @@ impl<B: Body<Data = Bytes> + Unpin + Send + 'static> Drop for Lingering<B> {
 }
 
 async fn read_to_end(mut body: impl Body<Data = Bytes> + Unpin) {
-    while let Some(Ok(_)) =
-        std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await
-    {}
+    while let Some(Ok(_)) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {}
 }

@@ -15,7 +15,7 @@ use millpond_api::ErrorCode;
 use millpond_core::limits::{CHUNK_BYTES, UPLOAD_STALL_MAX};
 
 use crate::error::ApiError;
-use crate::handlers::send::SendDigest;
+use crate::idempotency::CallDigest;
 use crate::request::Phases;
 
 /// How long a piece may take.
@@ -28,7 +28,7 @@ pub(crate) struct Pieces {
     rest: Bytes,
     piece: BytesMut,
     /// Of all that was read.
-    pub(crate) digest: SendDigest,
+    pub(crate) digest: CallDigest,
     /// The same, counted.
     pub(crate) bytes: u64,
     limit: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Of a body that may have so many bytes; the digest goes on from here.
-    pub(crate) fn new(body: Body, limit: usize, digest: SendDigest) -> Self {
+    pub(crate) fn new(body: Body, limit: usize, digest: CallDigest) -> Self {
         Self { body, rest: Bytes::new(), piece: BytesMut::new(), digest, bytes: 0, limit }
     }
 
@@ -99,7 +99,7 @@ mod tests {
 
     fn pieces(body: Body, limit: usize) -> Pieces {
         let (parts, ()) = Request::new(()).into_parts();
-        Pieces::new(body, limit, SendDigest::of(&parts))
+        Pieces::new(body, limit, CallDigest::of(&parts))
     }
 
     fn frames(lengths: &[usize]) -> Vec<Result<Bytes, Infallible>> {

@@ -4,31 +4,42 @@
 
 mod append_upload;
 mod begin_upload;
+mod browse;
 mod cancel_upload;
 mod cancel_wait;
 mod close_data;
 mod create_queue;
+mod delete_message;
 mod delete_queue;
 mod finish_upload;
+mod get_message;
 mod get_queue;
 mod large;
 mod lease;
+mod list_queues;
+mod move_messages;
+mod once;
 mod open_data;
 mod pause_queue;
 mod purge_queue;
 mod resume_queue;
+mod revive;
 mod send;
 mod set_space;
 mod settle;
 mod tick;
 mod undo;
+mod update_queue;
 
-use millpond_core::Command;
-use millpond_core::command::{BeginUpload, LeaseRef, PinId, WaiterId};
-use millpond_core::id::UploadId;
+use millpond_core::command::{BeginUpload, Browse, LeaseRef, MessageRef, Once, PinId, WaiterId};
+use millpond_core::id::{MessageId, Sequence, UploadId};
+use millpond_core::limits::MOVE_MESSAGES_MAX;
+use millpond_core::time::Timestamp;
+use millpond_core::{Command, Outcome};
+use millpond_engine::BulkWalk;
 use millpond_engine::environment::Ticket;
 
-use crate::auditor::{Answered, Auditor, Token, Verdict};
+use crate::auditor::{Answered, Auditor, Life, Message, Token, Verdict};
 use crate::random::Random;
 
 /// Kinds of commands.
@@ -38,6 +49,8 @@ pub enum Kind {
     AppendUpload,
     /// [`Command::BeginUpload`]
     BeginUpload,
+    /// [`Command::Browse`]
+    Browse,
     /// [`Command::CancelUpload`]
     CancelUpload,
     /// [`Command::CancelWait`]
@@ -46,14 +59,24 @@ pub enum Kind {
     CloseData,
     /// [`Command::CreateQueue`]
     CreateQueue,
+    /// [`Command::DeleteMessage`]
+    DeleteMessage,
     /// [`Command::DeleteQueue`]
     DeleteQueue,
     /// [`Command::FinishUpload`]
     FinishUpload,
+    /// [`Command::GetMessage`]
+    GetMessage,
     /// [`Command::GetQueue`]
     GetQueue,
     /// [`Command::Lease`]
     Lease,
+    /// [`Command::ListQueues`]
+    ListQueues,
+    /// [`Command::MoveMessages`]
+    MoveMessages,
+    /// [`Command::Once`]
+    Once,
     /// [`Command::OpenData`]
     OpenData,
     /// [`Command::PauseQueue`]
@@ -62,6 +85,8 @@ pub enum Kind {
     PurgeQueue,
     /// [`Command::ResumeQueue`]
     ResumeQueue,
+    /// [`Command::Revive`]
+    Revive,
     /// [`Command::Send`]
     Send,
     /// [`Command::SetSpace`]
@@ -72,30 +97,40 @@ pub enum Kind {
     Tick,
     /// [`Command::Undo`]
     Undo,
+    /// [`Command::UpdateQueue`]
+    UpdateQueue,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 27] = [
         Self::AppendUpload,
         Self::BeginUpload,
+        Self::Browse,
         Self::CancelUpload,
         Self::CancelWait,
         Self::CloseData,
         Self::CreateQueue,
+        Self::DeleteMessage,
         Self::DeleteQueue,
         Self::FinishUpload,
+        Self::GetMessage,
         Self::GetQueue,
         Self::Lease,
+        Self::ListQueues,
+        Self::MoveMessages,
+        Self::Once,
         Self::OpenData,
         Self::PauseQueue,
         Self::PurgeQueue,
         Self::ResumeQueue,
+        Self::Revive,
         Self::Send,
         Self::SetSpace,
         Self::Settle,
         Self::Tick,
         Self::Undo,
+        Self::UpdateQueue,
     ];
 
     /// The kind of a command.
@@ -104,23 +139,31 @@ impl Kind {
         match command {
             Command::AppendUpload(_) => Self::AppendUpload,
             Command::BeginUpload(_) => Self::BeginUpload,
+            Command::Browse(_) => Self::Browse,
             Command::CancelUpload(_) => Self::CancelUpload,
             Command::CancelWait(_) => Self::CancelWait,
             Command::CloseData(_) => Self::CloseData,
             Command::CreateQueue(_) => Self::CreateQueue,
+            Command::DeleteMessage(_) => Self::DeleteMessage,
             Command::DeleteQueue(_) => Self::DeleteQueue,
             Command::FinishUpload(_) => Self::FinishUpload,
+            Command::GetMessage(_) => Self::GetMessage,
             Command::GetQueue { .. } => Self::GetQueue,
             Command::Lease(_) => Self::Lease,
+            Command::ListQueues { .. } => Self::ListQueues,
+            Command::MoveMessages(_) => Self::MoveMessages,
+            Command::Once(_) => Self::Once,
             Command::OpenData(_) => Self::OpenData,
             Command::PauseQueue { .. } => Self::PauseQueue,
             Command::PurgeQueue { .. } => Self::PurgeQueue,
             Command::ResumeQueue { .. } => Self::ResumeQueue,
+            Command::Revive(_) => Self::Revive,
             Command::Send(_) => Self::Send,
             Command::SetSpace { .. } => Self::SetSpace,
             Command::Settle(_) => Self::Settle,
             Command::Tick => Self::Tick,
             Command::Undo(_) => Self::Undo,
+            Command::UpdateQueue(_) => Self::UpdateQueue,
         }
     }
 
@@ -129,23 +172,31 @@ impl Kind {
         match self {
             Self::AppendUpload => 220,
             Self::BeginUpload => 28,
+            Self::Browse => 44,
             Self::CancelUpload => 8,
             Self::CancelWait => 10,
             Self::CloseData => 30,
             Self::CreateQueue => 66,
+            Self::DeleteMessage => 20,
             Self::DeleteQueue => 24,
             Self::FinishUpload => 16,
+            Self::GetMessage => 22,
             Self::GetQueue => 40,
             Self::Lease => 330,
+            Self::ListQueues => 14,
+            Self::MoveMessages => 50,
+            Self::Once => 110,
             Self::OpenData => 90,
             Self::PauseQueue => 12,
             Self::PurgeQueue => 10,
             Self::ResumeQueue => 20,
+            Self::Revive => 50,
             Self::Send => 260,
             Self::SetSpace => 14,
             Self::Settle => 230,
             Self::Tick => 12,
             Self::Undo => 14,
+            Self::UpdateQueue => 28,
         }
     }
 
@@ -163,6 +214,9 @@ impl Kind {
 }
 
 pub use large::{bytes_of, data_of};
+
+/// Pages that clients remember to have begun.
+const PAGES_KEPT: usize = 6;
 
 /// A lease that a consumer got.
 #[derive(Clone, Debug)]
@@ -197,6 +251,9 @@ pub struct Reading {
     pub next: u32,
 }
 
+/// A message that never was.
+const NOBODY: MessageId = MessageId { sent_at: Timestamp::ZERO, sequence: Sequence(1 << 40), nonce: 1 };
+
 /// What clients remember.
 #[derive(Clone, Debug)]
 pub struct Workload {
@@ -214,6 +271,12 @@ pub struct Workload {
     pub ended: Vec<UploadId>,
     /// Data that is being read.
     pub readings: Vec<Reading>,
+    /// Pages that follow on one that was shown.
+    pub pages: Vec<Browse>,
+    /// Calls with a key.
+    pub calls: Vec<Once>,
+    /// Bulk verbs that were begun.
+    pub walks: Vec<BulkWalk>,
     next_token: Token,
 }
 
@@ -240,6 +303,9 @@ impl Default for Workload {
             repeats: Vec::new(),
             ended: Vec::new(),
             readings: Vec::new(),
+            pages: Vec::new(),
+            calls: Vec::new(),
+            walks: Vec::new(),
             next_token: 1,
         }
     }
@@ -269,6 +335,15 @@ impl Workload {
         random.pick(&free).copied()
     }
 
+    /// Somebody may want to see what comes behind a page.
+    pub fn look_on(&mut self, command: &Command, outcome: &Outcome) {
+        if let Command::Browse(look) = command {
+            self.pages.extend(browse::next(look, outcome));
+            let most = self.pages.len().saturating_sub(PAGES_KEPT);
+            self.pages.drain(..most);
+        }
+    }
+
     /// A lease to do something with: mostly one that is held, now and then one that is not.
     fn draw_hand(&mut self, random: &mut Random, keep: bool) -> Option<Hand> {
         if self.hands.is_empty() || random.chance(60) {
@@ -294,28 +369,79 @@ impl Scene<'_> {
         self.random.pick(&self.workload.names).cloned().unwrap_or_default()
     }
 
+    /// A message and the queue that it is known to be in; now and then another queue, or a message that never was.
+    fn message(&mut self) -> MessageRef {
+        let alive = self.auditor.messages.values().filter(|message| message.life == Life::Alive);
+        let alive: Vec<_> = alive.map(|message| (message.id, message.queue)).collect();
+        let drawn = self.random.pick(&alive).copied().filter(|_| !self.random.chance(100));
+        let Some((message, number)) = drawn else {
+            let gone: Vec<MessageId> = self.auditor.by_id.keys().copied().collect();
+            let message = self.random.pick(&gone).copied().unwrap_or(NOBODY);
+            return MessageRef { queue: self.queue(), message };
+        };
+        let queue = self.auditor.queues.get(&number).map(|queue| queue.name.clone());
+        MessageRef { queue: queue.unwrap_or_else(|| self.queue()), message }
+    }
+
+    /// Some messages of a queue, for the most part such as are known to be dead letters.
+    fn dead_letters(&mut self, wanted: impl Fn(&Message) -> bool) -> (Box<str>, Vec<MessageId>) {
+        let known = self.auditor.messages.values().filter(|message| message.life == Life::Alive);
+        let dead: Vec<_> =
+            known.filter(|message| wanted(message)).map(|message| (message.id, message.queue)).collect();
+        let first = self.random.pick(&dead).copied().filter(|_| !self.random.chance(100));
+        let queue = first.and_then(|(_, number)| self.auditor.queues.get(&number));
+        let queue = queue.map(|queue| queue.name.clone()).unwrap_or_else(|| self.queue());
+        let mut messages: Vec<MessageId> = first.iter().map(|(id, _)| *id).collect();
+        let own: Vec<MessageId> = dead
+            .iter()
+            .filter(|(_, number)| Some(*number) == first.map(|(_, own)| own))
+            .map(|(id, _)| *id)
+            .collect();
+        for _ in 0..self.random.below(4) {
+            if self.random.chance(700) {
+                messages.extend(self.random.pick(&own));
+            } else {
+                messages.push(self.message().message);
+            }
+        }
+        match self.random.below(150) {
+            0 => messages = vec![NOBODY; MOVE_MESSAGES_MAX + 1],
+            1 => messages.push(NOBODY),
+            _ => {}
+        }
+        (queue, messages)
+    }
+
     /// A command of a kind.
     pub fn generate(&mut self, kind: Kind) -> Command {
         match kind {
             Kind::AppendUpload => append_upload::generate(self),
             Kind::BeginUpload => begin_upload::generate(self),
+            Kind::Browse => browse::generate(self),
             Kind::CancelUpload => cancel_upload::generate(self),
-            Kind::CloseData => close_data::generate(self),
-            Kind::FinishUpload => finish_upload::generate(self),
-            Kind::OpenData => open_data::generate(self),
             Kind::CancelWait => cancel_wait::generate(self),
+            Kind::CloseData => close_data::generate(self),
             Kind::CreateQueue => create_queue::generate(self),
+            Kind::DeleteMessage => delete_message::generate(self),
             Kind::DeleteQueue => delete_queue::generate(self),
+            Kind::FinishUpload => finish_upload::generate(self),
+            Kind::GetMessage => get_message::generate(self),
             Kind::GetQueue => get_queue::generate(self),
             Kind::Lease => lease::generate(self),
+            Kind::ListQueues => list_queues::generate(self),
+            Kind::MoveMessages => move_messages::generate(self),
+            Kind::Once => once::generate(self),
+            Kind::OpenData => open_data::generate(self),
             Kind::PauseQueue => pause_queue::generate(self),
             Kind::PurgeQueue => purge_queue::generate(self),
             Kind::ResumeQueue => resume_queue::generate(self),
+            Kind::Revive => revive::generate(self),
             Kind::Send => send::generate(self),
             Kind::SetSpace => set_space::generate(self),
             Kind::Settle => settle::generate(self),
             Kind::Tick => tick::generate(),
             Kind::Undo => undo::generate(self),
+            Kind::UpdateQueue => update_queue::generate(self),
         }
     }
 }
@@ -332,18 +458,28 @@ pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
         Command::CloseData(_) => close_data::predict(answered),
         Command::FinishUpload(finish) => finish_upload::predict(auditor, finish, answered),
         Command::OpenData(open) => open_data::predict(auditor, open, answered),
+        Command::Browse(look) => browse::predict(auditor, look, answered),
         Command::CancelWait(WaiterId(_)) => cancel_wait::predict(answered),
         Command::CreateQueue(create) => create_queue::predict(auditor, create, answered),
+        Command::DeleteMessage(wanted) => delete_message::predict(auditor, wanted, answered),
         Command::DeleteQueue(delete) => delete_queue::predict(auditor, delete, answered),
+        Command::GetMessage(wanted) => get_message::predict(auditor, wanted, answered),
         Command::GetQueue { queue } => get_queue::predict(auditor, queue, answered),
         Command::Lease(lease) => lease::predict(auditor, lease, answered),
+        Command::ListQueues { after, descending, limit } => {
+            list_queues::predict(auditor, after.as_deref(), *descending, *limit, answered)
+        }
+        Command::MoveMessages(moves) => move_messages::predict(auditor, moves, answered),
+        Command::Once(once) => once::predict(auditor, once, answered),
         Command::PauseQueue { queue } => pause_queue::predict(auditor, queue, answered),
-        Command::PurgeQueue { queue } => purge_queue::predict(auditor, queue, answered),
+        Command::PurgeQueue { queue, target } => purge_queue::predict(auditor, queue, *target, answered),
         Command::ResumeQueue { queue } => resume_queue::predict(auditor, queue, answered),
+        Command::Revive(again) => revive::predict(auditor, again, answered),
         Command::Send(send) => send::predict(auditor, send, answered),
         Command::SetSpace { low } => set_space::predict(auditor, *low, answered),
         Command::Settle(settle) => settle::predict(auditor, settle, answered),
         Command::Tick => tick::predict(answered),
         Command::Undo(leases) => undo::predict(auditor, leases, answered),
+        Command::UpdateQueue(update) => update_queue::predict(auditor, update, answered),
     }
 }

@@ -107,6 +107,10 @@ fn event(is_input: bool) -> Value {
     if is_input {
         about(exclude_both(input(FIELDS, must, may)), "An event in our own form.")
     } else {
+        let path = json!({ "type": "string", "format": "uri-reference" });
+        let reason =
+            "Where the data is, in place of `data`, if it is larger than 256 KiB: a path on this server.";
+        may.push(("data_url", about(path, reason)));
         about(answer_with(must, may), "An event in our own form.")
     }
 }

@@ -21,6 +21,7 @@ fn message() -> Message {
         state: MessageState::Ready,
         event: Event::from_stored(attributes, Some((DataKind::Json, b"{\"a\" : 1.0}".to_vec())))
             .expect("valid"),
+        data_url: None,
         priority: -7,
         delivery_count: 1,
         failure_count: 2,
@@ -65,6 +66,14 @@ fn a_message_shows_what_applies() {
     ] {
         assert_eq!(shown[name], value);
     }
+}
+
+#[test]
+fn data_that_is_elsewhere_has_an_address() {
+    let event = Event::from_stored(r#"{"id":"1","source":"/s","type":"t"}"#, None).expect("valid");
+    let large = Message { event, data_url: Some("/v1/x/data".to_owned()), ..message() };
+    let shown: Value = serde_json::from_str(&large.render()).expect("json");
+    assert_eq!(shown["event"], json!({"id": "1", "source": "/s", "type": "t", "data_url": "/v1/x/data"}));
 }
 
 #[test]

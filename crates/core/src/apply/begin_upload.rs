@@ -1,5 +1,5 @@
 //! Begins to send a message whose data comes in parts, or waits for its turn. Checks in order: queue, room, message, wait,
-//! idempotency key, key seen before, number of keys, uploads under way.
+//! idempotency key, key seen before, number of keys, quotas, uploads under way.
 //!
 //! First come first served: who does not fit into the bound on bytes waits in line, and nobody passes.
 
@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use crate::apply::Stop;
 use crate::apply::create_queue::check_duration;
+use crate::apply::idempotency::check_key;
 use crate::apply::send::{Form, check_message};
 use crate::command::{BeginUpload, WaiterId};
 use crate::limits;
 use crate::outcome::{Effect, Outcome, Rejection};
 use crate::stamp::Stamp;
-use crate::state::{Core, InLine};
+use crate::state::{Core, InLine, Totals};
 
 impl Core {
     pub(super) fn begin_upload(&mut self, begin: &BeginUpload, stamp: &Stamp) -> Result<Outcome, Stop> {
@@ -24,11 +25,13 @@ impl Core {
         }
         check_message(&begin.message, &queue.row.spec, &self.settings, Form::Announced)?;
         check_duration("wait", begin.wait, Duration::ZERO, limits::WAIT_MAX)?;
-        if let Some(key) = &begin.key
-            && self.find_remembered(&begin.queue, key, stamp)?.is_some()
-        {
+        if self.is_remembered(begin, stamp)? {
             return Ok(Outcome::UploadBegun(None));
         }
+        // What others announced is about to be there: who has no room beside it is told before a byte of it came.
+        let mut held = self.totals;
+        held.bytes += self.uploads.reserved_bytes();
+        self.check_room(held, Totals::of_content(&begin.message.content))?;
         let limit = u64::try_from(self.settings.uploads).unwrap_or(u64::MAX);
         if self.uploads.open_len() + self.uploads.line.len() >= self.settings.uploads {
             return Err(Rejection::UploadLimit { what: "uploads", limit }.into());
@@ -44,6 +47,13 @@ impl Core {
         self.uploads.line.push_back(InLine { waiter: begin.waiter, deadline, bytes });
         self.deadlines.insert((deadline, begin.waiter));
         Ok(Outcome::Waiting)
+    }
+
+    fn is_remembered(&self, begin: &BeginUpload, stamp: &Stamp) -> Result<bool, Stop> {
+        let Some(key) = &begin.key else { return Ok(false) };
+        check_key(key)?;
+        let Some(key) = self.dedup_key_of(&begin.queue, key) else { return Ok(false) };
+        Ok(self.remembered_under(&key, stamp)?.is_some())
     }
 
     fn fits(&self, bytes: u64) -> bool {

@@ -1,4 +1,4 @@
-//! Makes a message of an upload. Checks in order: those of a send (`send.rs`), then the upload and its length.
+//! Makes a message of an upload. Checks in order: those of a send (`send.rs`), the upload and its length, quotas.
 //!
 //! The message gets the sequence under which its chunks are stored. It was drawn when the upload began, so that it says
 //! nothing about when the message entered its queue: `entered` is drawn anew, as for a move.
@@ -11,11 +11,12 @@ use crate::command::{FinishUpload, Send};
 use crate::id::{QueueNumber, UploadId};
 use crate::outcome::{Outcome, Rejection, Sent};
 use crate::stamp::Stamp;
-use crate::state::Core;
+use crate::state::{Core, Totals};
 
 impl Core {
     pub(super) fn finish_upload(&mut self, finish: &FinishUpload, stamp: &Stamp) -> Result<Outcome, Stop> {
-        let sent = match self.plan_send(&finish.send, Form::Uploaded, stamp)? {
+        let plan = self.plan_send(&finish.send, Form::Uploaded, stamp)?;
+        let sent = match plan {
             SendPlan::Repeated(sent) => {
                 if let Some(upload) = finish.upload {
                     self.drop_upload(upload);
@@ -28,6 +29,7 @@ impl Core {
                 let Some(upload) = finish.upload.filter(whole) else {
                     return Err(Rejection::UploadLost.into());
                 };
+                self.check_quotas(&[SendPlan::Fresh { queue, send }], Totals::default())?;
                 self.make_message(upload, queue, send, stamp)
             }
         };

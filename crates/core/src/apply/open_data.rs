@@ -4,7 +4,6 @@
 //! him gets all of it.
 
 use crate::apply::Stop;
-use crate::change::RowKey;
 use crate::command::{LeaseRef, OpenData, PinId};
 use crate::outcome::{DataView, Outcome, Rejection};
 use crate::row::DeliveryState;
@@ -16,24 +15,18 @@ impl Core {
         let Some(&number) = self.names.get(&open.queue) else {
             return Err(Rejection::QueueNotFound { name: open.queue.clone() }.into());
         };
-        let missing: Vec<RowKey> = self.row_of_data(open).filter(|key| self.lacks(key)).collect();
-        if !missing.is_empty() {
-            return Err(Stop::Needs(missing));
-        }
         let message = open.message;
-        let row = self.rows.live(message.sequence).filter(|row| {
-            let gone = self.queues.get(&number).is_none_or(|queue| queue.is_gone(row));
-            let over = row.expires_at <= stamp.now && row.state != DeliveryState::Leased;
-            row.queue == number && row.message_id() == message && !gone && !over
-        });
-        let Some(row) = row else { return Err(Rejection::MessageNotFound { message }.into()) };
+        self.demand_messages(std::slice::from_ref(&message))?;
+        let Some(row) = self.shown(number, message, stamp.now) else {
+            return Err(Rejection::MessageNotFound { message }.into());
+        };
         let in_chunks = row.chunks > 1;
         match open.generation.map(|generation| LeaseRef { message, generation }) {
             Some(lease) if self.held(&lease, number, stamp.now).is_none() => {
                 return Err(Rejection::LeaseStale { stale: vec![lease] }.into());
             }
             None if row.state == DeliveryState::Leased => {
-                return Err(Rejection::MessageLeased { message }.into());
+                return Err(Rejection::MessageLeased { message, until: row.due_at }.into());
             }
             _ => {}
         }
@@ -44,12 +37,6 @@ impl Core {
         }
         let chunk_bytes = u64::try_from(self.settings.chunk_bytes).unwrap_or(u64::MAX);
         Ok(Outcome::Data(DataView { message, pin, chunk_bytes }))
-    }
-
-    /// The row that has to be known to open data, if there can be one.
-    pub(super) fn row_of_data(&self, open: &OpenData) -> impl Iterator<Item = RowKey> + use<> {
-        let sequence = open.message.sequence;
-        (sequence < self.environment.next_sequence).then_some(RowKey::Delivery(sequence)).into_iter()
     }
 
     pub(super) fn close_data(&mut self, pin: PinId) -> Outcome {

@@ -119,6 +119,11 @@ impl Uploads {
         self.stalls.len()
     }
 
+    /// Bytes that the open uploads count for.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.reserved
+    }
+
     /// Whether so many bytes more may be under way. One upload alone always may.
     pub(crate) fn has_room(&self, bytes: u64, others: bool, limit: u64) -> bool {
         !others || self.reserved.saturating_add(bytes) <= limit

@@ -106,6 +106,78 @@ fn chunks_stay_with_a_message_that_moves() {
 }
 
 #[test]
+fn chunks_stay_with_a_dead_letter_that_is_revived_or_moved_until_it_is_removed() {
+    check(
+        "with inline=1 chunk=4
+        create other
+        create jobs deliveries_max=1
+        send small bytes=3
+        -> sent
+        begin a told=8
+        -> begun
+        append a
+        append a
+        finish a
+        -> sent
+        lease max=2
+        -> small#1 deliveries=1 until=30, a#1 deliveries=1 until=30
+        nack small#1
+        nack a#1
+        reopen
+        revive a
+        -> a
+        stored
+        -> small:1 a:2
+        lease
+        -> a#2 deliveries=1 until=31
+        nack a#2
+        move a small to=other
+        -> a to other, small to other
+        show bytes queue=other
+        -> waiting=15 in_all=15
+        open a queue=other
+        -> data in chunks
+        close it
+        stored
+        -> small:1 a:2
+        remove a queue=other
+        -> removed
+        stored
+        -> small:1
+        lease queue=other
+        -> small#2 deliveries=1 until=31
+        ack small#2
+        stored
+        -> nothing",
+    );
+}
+
+#[test]
+fn chunks_of_dead_letters_leave_with_a_purge_of_them() {
+    check(
+        "with chunk=4
+        create jobs deliveries_max=1
+        begin a told=8
+        -> begun
+        append a
+        append a
+        finish a
+        -> sent
+        lease
+        -> a#1 deliveries=1 until=30
+        nack a#1
+        purge
+        -> purged 0
+        stored
+        -> a:2
+        purge dead
+        -> purged 1
+        stored
+        -> nothing",
+    );
+}
+
+#[test]
 fn chunks_that_are_read_stay_until_the_last_reader_is_done() {
     check(
         "with chunk=4

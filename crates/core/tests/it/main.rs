@@ -3,16 +3,24 @@
 mod check;
 
 mod attempts;
+mod browse;
 mod concurrency;
 mod dead_letters;
 mod idempotency;
 mod large_data;
 mod leases;
+mod list_queues;
+mod messages;
+mod once;
 mod pause_and_why;
 mod purge_and_delete;
+mod quotas;
+mod redrive;
+mod replay;
 mod retention;
 mod settle_held_leases;
 mod settle_lost_leases;
+mod update_queue;
 mod uploads;
 mod waiters;
 mod windows;

@@ -406,3 +406,62 @@ fn an_upload_enters_its_queue_when_it_is_finished() {
         -> nothing",
     );
 }
+
+#[test]
+fn quotas_count_all_bytes_of_an_upload_before_and_after_it_is_a_message() {
+    check(
+        "with chunk=4 bytes=20
+        create jobs
+        begin a told=19
+        -> refused: byte_limit
+        begin a told=10
+        -> begun
+        begin b told=9
+        -> refused: byte_limit
+        append a
+        append a
+        append a bytes=2
+        finish a
+        -> sent
+        show bytes
+        -> waiting=12 in_all=12
+        begin b told=7
+        -> refused: byte_limit
+        begin c
+        -> begun
+        append c
+        append c
+        finish c
+        -> refused: byte_limit
+        give_up c
+        stored
+        -> a:3
+        lease
+        -> a#1 deliveries=1 until=30
+        show bytes
+        -> leased=12 in_all=12
+        ack a#1
+        show bytes
+        -> in_all=0
+        begin d told=18
+        -> begun",
+    );
+}
+
+#[test]
+fn an_upload_that_repeats_a_send_is_not_held_to_the_quotas() {
+    check(
+        "with chunk=4 messages=1
+        create jobs
+        begin a told=5 key=k
+        -> begun
+        append a
+        append a bytes=1
+        finish a key=k
+        -> sent
+        begin b told=5
+        -> refused: message_limit
+        begin c told=5 key=k
+        -> remembered",
+    );
+}

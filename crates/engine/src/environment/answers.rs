@@ -1,9 +1,10 @@
-//! Answers on their way out: they wait for their commit and, with grants, for the contents of the messages.
+//! Answers on their way out: they wait for their commit and, with messages in them, for the contents of these.
 
 use std::sync::Arc;
 
 use millpond_core::Outcome;
 use millpond_core::id::Sequence;
+use millpond_core::outcome::Rejection;
 use millpond_core::row::MessageContent;
 
 use crate::environment::reads::ContentRead;
@@ -14,7 +15,7 @@ use crate::environment::{Action, Environment, ReadId, Ticket};
 pub struct EnvironmentAnswer {
     /// What the core answered.
     pub outcome: Outcome,
-    /// The contents of the messages granted, in the order of the grants, or of the one whose data was asked for.
+    /// The contents of the messages granted or shown, in their order, or of the one whose data was asked for.
     pub contents: Vec<Arc<MessageContent>>,
 }
 
@@ -35,18 +36,33 @@ pub(crate) struct Held {
     read: Option<ReadId>,
 }
 
-/// The messages whose contents belong to an answer.
-fn carried(outcome: &Outcome) -> impl Iterator<Item = Sequence> {
-    let (grants, one) = match outcome {
-        Outcome::Data(view) => (&[][..], Some(view.message.sequence)),
-        Outcome::Leased(grants) => (&grants[..], None),
-        _ => (&[][..], None),
-    };
-    grants.iter().map(|grant| grant.message.sequence).chain(one)
+/// The messages whose contents go with an answer.
+fn carried(outcome: &Outcome) -> Vec<Sequence> {
+    match outcome {
+        Outcome::Browsed(page) if page.contents => page.deliveries.iter().map(|row| row.sequence).collect(),
+        Outcome::Data(view) => vec![view.message.sequence],
+        Outcome::Leased(grants) => grants.iter().map(|grant| grant.message.sequence).collect(),
+        Outcome::Message(row) => vec![row.sequence],
+        _ => Vec::new(),
+    }
+}
+
+/// Takes the messages out of an answer that are gone by now: there is nothing to hand out or to show.
+fn take_out_missing(outcome: &mut Outcome, contents: &[Option<Arc<MessageContent>>]) {
+    let mut present = contents.iter().map(Option::is_some);
+    let mut is_present = || present.next().unwrap_or(false);
+    match outcome {
+        Outcome::Browsed(page) => page.deliveries.retain(|_| is_present()),
+        Outcome::Leased(grants) => grants.retain(|_| is_present()),
+        Outcome::Message(row) if !is_present() => {
+            *outcome = Outcome::Rejected(Rejection::MessageNotFound { message: row.message_id() });
+        }
+        _ => {}
+    }
 }
 
 impl Environment {
-    /// Finds the contents of what was granted; asks the store for those that memory lacks, one read for the round.
+    /// Finds the contents of what was granted or is shown; asks the store for those that memory lacks, one read for the round.
     pub(super) fn attach_contents(&mut self, answers: Vec<Wanted>, actions: &mut Vec<Action>) -> Vec<Held> {
         let mut missing: Vec<Sequence> = Vec::new();
         let mut held = Vec::with_capacity(answers.len());
@@ -54,8 +70,9 @@ impl Environment {
         let mut users = 0;
         for Wanted { ticket, outcome } in answers {
             let before = missing.len();
-            let mut contents = Vec::with_capacity(carried(&outcome).size_hint().0);
-            for sequence in carried(&outcome) {
+            let carried = carried(&outcome);
+            let mut contents = Vec::with_capacity(carried.len());
+            for sequence in carried {
                 let known = self.content_of(sequence).cloned();
                 if known.is_none() {
                     missing.push(sequence);
@@ -96,12 +113,8 @@ impl Environment {
             }
         }
         let Held { ticket, mut outcome, contents, .. } = answer;
-        // A message that is gone by now was taken from its holder: there is nothing to hand out.
-        if let Outcome::Leased(grants) = &mut outcome
-            && contents.iter().any(Option::is_none)
-        {
-            let mut present = contents.iter().map(Option::is_some);
-            grants.retain(|_| present.next().unwrap_or(false));
+        if contents.iter().any(Option::is_none) {
+            take_out_missing(&mut outcome, &contents);
         }
         let contents = contents.into_iter().flatten().collect();
         actions.push(Action::Answer(ticket, EnvironmentAnswer { outcome, contents }));
@@ -124,7 +137,7 @@ impl Environment {
 
 fn fill(answer: &mut Held, read: &ContentRead) {
     let Some(result) = &read.result else { return };
-    for (sequence, slot) in carried(&answer.outcome).zip(&mut answer.contents) {
+    for (sequence, slot) in carried(&answer.outcome).into_iter().zip(&mut answer.contents) {
         if slot.is_none() {
             *slot = result.get(&sequence).cloned().flatten();
         }

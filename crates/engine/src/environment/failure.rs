@@ -53,7 +53,9 @@ impl Leftovers {
 
     /// A caller has left: its command is not worth applying any more, unless it sends.
     pub(crate) fn abandon(&mut self, ticket: Ticket) {
-        let waits = |mail: &Mail| matches!(mail.command, Command::BeginUpload(_) | Command::Lease(_));
+        let waits = |mail: &Mail| {
+            matches!(mail.command, Command::BeginUpload(_) | Command::Browse(_) | Command::Lease(_))
+        };
         self.mails.retain(|mail| mail.ticket != Some(ticket) || !waits(mail));
     }
 

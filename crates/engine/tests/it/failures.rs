@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use millpond_core::command::LeaseRef;
+use millpond_core::command::{LeaseRef, PurgeTarget};
 use millpond_core::id::{CommitSequence, LeaseGeneration, Sequence};
 use millpond_core::row::MessageContent;
 use millpond_core::spec::QueueSpec;
@@ -19,7 +19,7 @@ use crate::uploads;
 
 /// How the next commits fail.
 #[derive(Default)]
-struct Faults {
+pub(crate) struct Faults {
     /// So many commits answer `Unknown` although they happened.
     unknown_happened: AtomicU32,
     /// So many commits answer `Unknown` and are lost, and `resolve` fails too.
@@ -31,9 +31,9 @@ struct Faults {
     /// So many reads fail.
     unreadable: AtomicU32,
     /// Commits that began.
-    begun: AtomicU32,
+    pub(crate) begun: AtomicU32,
     /// Commits wait while a test holds this.
-    gate: tokio::sync::Mutex<()>,
+    pub(crate) gate: tokio::sync::Mutex<()>,
     disk: MemoryDisk,
     /// So many openings fail.
     unopenable: AtomicU32,
@@ -156,7 +156,7 @@ impl StoreFactory for FaultyDisk {
     }
 }
 
-async fn world() -> (World, Arc<Faults>) {
+pub(crate) async fn world() -> (World, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
     let disk = FaultyDisk { disk: faults.disk.clone(), faults: Arc::clone(&faults) };
     let world = World::over(Arc::new(disk)).await;
@@ -354,7 +354,7 @@ async fn a_stream_ends_with_the_memory_that_kept_its_chunks() {
     assert!(matches!(broken, Err(EngineError::Unavailable(_))), "{broken:?}");
     // What the old stream gives back is not the new one's.
     drop(before);
-    world.run(Command::PurgeQueue { queue: "mail".into() }).await;
+    world.run(Command::PurgeQueue { queue: "mail".into(), target: PurgeTarget::Waiting }).await;
     for _ in 0..20 {
         world.run(Command::Tick).await;
     }

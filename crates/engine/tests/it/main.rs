@@ -4,6 +4,7 @@ mod support;
 mod uploads;
 
 mod answers;
+mod bulk;
 mod environments;
 mod failures;
 mod lifecycle;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_core::command::{AppendUpload, BeginUpload, FinishUpload, NewMessage, OpenData, Send, WaiterId};
+use millpond_core::command::{
+    AppendUpload, BeginUpload, FinishUpload, NewMessage, OpenData, PurgeTarget, Send, WaiterId,
+};
 use millpond_core::id::{MessageId, UploadId};
 use millpond_core::limits::CHUNK_BYTES;
 use millpond_core::row::{Data, DataKind, MessageContent};
@@ -22,7 +24,9 @@ fn message(bytes: u64) -> NewMessage {
 
 pub(crate) async fn begin(world: &World, bytes: u64, wait: Duration) -> Answer {
     let (queue, waiter) = ("mail".into(), WaiterId(0));
-    world.run(Command::BeginUpload(BeginUpload { queue, message: message(bytes), key: None, wait, waiter })).await
+    world
+        .run(Command::BeginUpload(BeginUpload { queue, message: message(bytes), key: None, wait, waiter }))
+        .await
 }
 
 /// Begins an upload and stores so many chunks of it.
@@ -113,7 +117,7 @@ async fn chunks_are_kept_until_the_pin_is_dropped() {
     let (world, disk) = world().await;
     let message = send_large(&world, 3).await;
     let pin = open(&world, message).await.pin.expect("data in chunks is pinned");
-    world.run(Command::PurgeQueue { queue: "mail".into() }).await;
+    world.run(Command::PurgeQueue { queue: "mail".into(), target: PurgeTarget::Waiting }).await;
     for number in 0..3 {
         let chunk = pin.chunk(number).await.expect("it is there");
         assert_eq!((chunk.len(), chunk[0]), (CHUNK_BYTES, number as u8));
@@ -154,6 +158,6 @@ async fn an_environment_in_which_somebody_sends_or_reads_chunks_is_not_idle() {
         pin.chunk(0).await.expect("it is still the same opening");
     }
     drop(pin);
-    world.run(Command::PurgeQueue { queue: "mail".into() }).await;
+    world.run(Command::PurgeQueue { queue: "mail".into(), target: PurgeTarget::Waiting }).await;
     until_chunks(&world, &disk, 0).await;
 }

@@ -12,30 +12,38 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
-use millpond_api::{Event, Fault};
-use millpond_core::command::OpenData;
+use millpond_api::{ErrorCode, Event, Fault};
+use millpond_core::command::{MessageRef, OpenData};
 use millpond_core::id::LeaseGeneration;
 use millpond_core::outcome::DataView;
 use millpond_core::row::{Data, DataKind, MessageContent};
 use millpond_core::{Command, Outcome, Rejection};
 use millpond_engine::Answer;
 
+use super::messages::named;
 use super::unexpected;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{MessagePlace, Query};
+use crate::extract::{Place, Query};
 use crate::stream::DataStream;
 
 /// Names the reader's lease.
 const LEASE_GENERATION: &str = "millpond-lease-generation";
 
 pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    let place = MessagePlace::of(&app, request.uri().path())?;
+    let place = Place::of(&app, request.uri().path())?;
     Query::of(request.uri(), &[])?;
-    let queue = place.queue.queue()?;
     let generation = lease_generation(request.headers())?;
-    let open = Command::OpenData(OpenData { queue, message: place.message, generation });
-    let Answer { outcome, contents, pin, .. } = app.submit(&place.queue.environment, open).await?;
+    let MessageRef { queue, message } = named(&app, &place).await?;
+    let open = Command::OpenData(OpenData { queue, message, generation });
+    let answer = app.submit(&place.environment, open).await;
+    let Answer { outcome, contents, pin, .. } = answer.map_err(|error| match error.code() {
+        ErrorCode::InvalidState => {
+            let detail = format!("message {message} is leased: who holds it names it by {LEASE_GENERATION}");
+            ApiError::new(ErrorCode::InvalidState, detail)
+        }
+        _ => error,
+    })?;
     let Outcome::Data(view) = outcome else { return Err(unexpected(&outcome)) };
     let Some(content) = contents.first() else {
         return Err(Rejection::MessageNotFound { message: view.message }.into());
@@ -130,8 +138,6 @@ fn parse_range(text: &str, total: u64) -> Option<Range<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use millpond_api::ErrorCode;
-
     use super::*;
 
     #[test]

@@ -16,12 +16,13 @@ use millpond_core::row::{Data, DataKind, MessageContent};
 use millpond_core::{Command, Outcome};
 use millpond_engine::Answer;
 
-use super::send::{Call, SendDigest, event_headers, sent};
+use super::send::{Call, sent};
 use super::unexpected;
 use crate::app::App;
 use crate::convert::message::content_of;
 use crate::error::ApiError;
 use crate::extract;
+use crate::idempotency::{CallDigest, event_headers};
 use crate::pieces::Pieces;
 use crate::request::Phases;
 
@@ -34,11 +35,11 @@ pub(super) async fn send(app: &App, call: Call<'_>, body: Body) -> Result<Respon
     let chunk = u64::try_from(CHUNK_BYTES).unwrap_or(u64::MAX);
     if told.is_some_and(|told| told <= chunk) {
         let body = app.bodies.read(body, CHUNK_BYTES).await?;
-        let mut digest = SendDigest::of(call.parts);
+        let mut digest = CallDigest::of(call.parts);
         digest.add_body(&body);
         return send_whole(app, call, event, Vec::from(body), digest).await;
     }
-    let pieces = Pieces::new(body, BINARY_BODY_BYTES_MAX, SendDigest::of(call.parts));
+    let pieces = Pieces::new(body, BINARY_BODY_BYTES_MAX, CallDigest::of(call.parts));
     let upload =
         Upload { app, message: call.options.message(large_content(&event, told.unwrap_or(0))), call, pieces };
     match told {
@@ -52,12 +53,12 @@ async fn send_whole(
     call: Call<'_>,
     mut event: Event,
     body: Vec<u8>,
-    digest: SendDigest,
+    digest: CallDigest,
 ) -> Result<Response, ApiError> {
     event.data = EventData::from_body(event.text("datacontenttype"), body);
     let messages = vec![call.options.message(content_of(event))];
-    let send = Send { queue: call.queue.clone(), messages, idempotency: call.idempotency(digest) };
-    sent(app, &call, Command::Send(send)).await
+    let send = Send { queue: call.queue, messages, idempotency: call.key.with_digest(digest) };
+    sent(app, call.place, Command::Send(send)).await
 }
 
 /// What is stored of an event whose data is in chunks. Nothing shows such data but the bytes themselves, so they are of no
@@ -103,7 +104,7 @@ impl Upload<'_> {
         let begin = Command::BeginUpload(BeginUpload {
             queue: self.call.queue.clone(),
             message: self.message.clone(),
-            key: self.call.key.clone(),
+            key: self.call.key.text().map(Into::into),
             wait: WAIT_MAX,
             // The engine names the call.
             waiter: millpond_core::command::WaiterId(0),
@@ -121,10 +122,10 @@ impl Upload<'_> {
             data: Data::Chunked { bytes: self.pieces.bytes },
             ..Arc::unwrap_or_clone(message.content)
         });
-        let idempotency = self.call.idempotency(self.pieces.digest);
-        let send = Send { queue: self.call.queue.clone(), messages: vec![message], idempotency };
-        let response =
-            sent(self.app, &self.call, Command::FinishUpload(FinishUpload { upload, send })).await?;
+        let Call { place, queue, key, .. } = self.call;
+        let idempotency = key.with_digest(self.pieces.digest);
+        let send = Send { queue, messages: vec![message], idempotency };
+        let response = sent(self.app, place, Command::FinishUpload(FinishUpload { upload, send })).await?;
         if let Some(receipt) = receipt {
             receipt.delivered();
         }

@@ -48,6 +48,32 @@ async fn an_answer_holds_data_of_256_kib_and_names_where_more_is() {
 }
 
 #[tokio::test]
+async fn whoever_looks_at_large_data_is_told_where_it_is() {
+    let server = Server::with_queue(json!({ "max_deliveries": 1 })).await;
+    let id = send_large(&server).await;
+    let url = format!("/v1/orgs/default/projects/default/envs/default/queues/q/messages/{id}/data");
+    let is_told = |message: &Value| {
+        let event = &message["event"];
+        assert_eq!(
+            (&event["data_url"], event.get("data"), event.get("data_base64")),
+            (&json!(url), None, None)
+        );
+        let bytes: usize = message["size_bytes"].as_str().expect("text").parse().expect("a number");
+        assert!((LARGE..LARGE + 1_000).contains(&bytes), "{bytes}");
+    };
+    is_told(&server.get(&format!("/v1/queues/q/messages/{id}")).await.ok());
+    is_told(&server.post("/v1/queues/q:peek", json!({})).await.ok()["messages"][0]);
+    let messages = server.lease(json!({})).await;
+    server.post("/v1/queues/q:nack", leases(&messages)).await.ok();
+    is_told(&server.get("/v1/queues/q/dead-letters").await.ok()["messages"][0]);
+    assert!(get(&server, &id, &[]).await.body == data(LARGE));
+
+    let path = format!("/v1/queues/q/messages/{id}");
+    server.call(Method::DELETE, &path, &[], Body::empty()).await.ok();
+    assert_eq!(get(&server, &id, &[]).await.refusal(), refused(404, "message_not_found"));
+}
+
+#[tokio::test]
 async fn a_batch_names_large_data_by_the_extension_for_it() {
     let server = Server::with_queue(json!({})).await;
     let id = send_large(&server).await;

@@ -70,6 +70,11 @@ impl Auditor {
         self.uploads.values().filter(move |one| !one.ended && !one.may_be_stalled(now))
     }
 
+    /// What the uploads that are not known to be over may count for.
+    pub(super) fn reserved_at_most(&self) -> u64 {
+        self.uploads.values().filter(|one| !one.ended).map(UploadModel::reserved).sum()
+    }
+
     /// Whether too much may be under way for another one.
     #[must_use]
     pub fn may_be_at_upload_limit(&self, begin: &BeginUpload) -> bool {

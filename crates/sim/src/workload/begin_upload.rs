@@ -57,6 +57,9 @@ pub(super) fn predict(auditor: &mut Auditor, begin: &BeginUpload, answered: &Ans
                 Rejection::OutOfRange { .. } => !is_valid(auditor, begin),
                 Rejection::StorageFull => auditor.space_low,
                 Rejection::DedupLimit { limit } => auditor.keys_may_be_full(*limit),
+                Rejection::ByteLimit { .. } | Rejection::MessageLimit { .. } => {
+                    auditor.upload_may_exceed(begin, rejection)
+                }
                 Rejection::UploadLimit { .. } => auditor.may_be_at_upload_limit(begin),
                 _ => false,
             };

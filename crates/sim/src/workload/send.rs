@@ -113,6 +113,9 @@ pub(super) fn may_be_refused(
         Rejection::QueueNotFound { name } => *name == send.queue && auditor.queue(&send.queue).is_none(),
         Rejection::OutOfRange { .. } => !is_valid(auditor, send),
         Rejection::StorageFull => auditor.space_low,
+        Rejection::ByteLimit { .. } | Rejection::MessageLimit { .. } => {
+            auditor.may_exceed(std::slice::from_ref(send), rejection)
+        }
         Rejection::IdempotencyKeyReused { .. } => auditor.key_reused(send, answered),
         Rejection::DedupLimit { limit } => send.idempotency.is_some() && auditor.keys_may_be_full(*limit),
         _ => false,

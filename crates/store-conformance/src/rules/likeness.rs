@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use millpond_core::id::{LeaseGeneration, QueueNumber, Sequence};
+use millpond_core::remembered::Remembered;
 use millpond_core::row::{DeliveryRow, DeliveryState, DueKey, ReadyKey, UploadRow};
 use millpond_core::{ChangeSet, ChunkRange, DeliveryChange, RowKey, Scan};
 use millpond_store::MemoryDisk;
 
 use crate::Place;
-use crate::rows::{Owner, at, chunk, counters, dedup, delivery, insert, queue};
+use crate::rows::{Owner, at, call, chunk, counters, dedup, delivery, insert, queue};
 
 const STATES: [DeliveryState; 6] = [
     DeliveryState::Delayed,
@@ -46,6 +47,7 @@ impl SplitMix {
             expires_at: at(self.small()),
             lease_generation: LeaseGeneration(self.below(1 << 53)),
             chunks: u32::try_from(self.below(3)).unwrap_or(0),
+            size_bytes: self.below(1 << 40),
             ..delivery(sequence)
         }
     }
@@ -123,12 +125,14 @@ impl Model {
             self.live.insert(self.next, ());
             insert(changes, random.row(self.next));
         }
-        // Keys are drawn apart, so that no remembered send is both written and forgotten.
+        // Keys are drawn apart, so that no remembered call is both written and forgotten.
         for key in 0..12 {
             let (name, expires_at) = (format!("key-{key}"), random.small());
-            match random.below(6) {
+            match random.below(7) {
                 0 => changes.dedup_put.push(dedup(1, &name, expires_at)),
                 1 => changes.dedup_removed.push(dedup(1, &name, 0).key),
+                2 => changes.dedup_put.push(call(&name, Remembered::Purged(key), expires_at)),
+                3 => changes.dedup_removed.push(call(&name, Remembered::Done, 0).key),
                 _ => {}
             }
         }
@@ -170,7 +174,11 @@ pub(super) fn random_commits_read_as_from_memory(place: &mut dyn Place) {
         }
         let mut keys: Vec<RowKey> =
             (0..20).map(|_| RowKey::Delivery(Sequence(random.below(model.next + 2)))).collect();
-        keys.extend((0..12).map(|key| RowKey::Dedup(dedup(1, &format!("key-{key}"), 0).key)));
+        for key in 0..12 {
+            let name = format!("key-{key}");
+            keys.push(RowKey::Dedup(dedup(1, &name, 0).key));
+            keys.push(RowKey::Dedup(call(&name, Remembered::Done, 0).key));
+        }
         let read = |owner: &mut Owner| owner.reader.read(&keys).expect("reads work");
         assert_eq!(read(&mut owner), read(&mut reference), "round {round}");
         let (sequence, number) = (1 + random.below(5), u32::try_from(random.below(8)).unwrap_or(0));

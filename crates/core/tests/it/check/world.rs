@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_core::command::{
-    AppendUpload, BeginUpload, CreateQueue, DeleteQueue, FinishUpload, Idempotency, Lease, LeaseRef,
-    NewMessage, OpenData, PinId, Require, Send, Settle, SettleAction, Settlement, WaiterId,
+    AppendUpload, BeginUpload, Browse, CreateQueue, Cursor, DeleteQueue, FinishUpload, Idempotency, Lease,
+    LeaseRef, MessageRef, MoveMessages, NewMessage, Once, OpenData, PinId, PurgeTarget, Require, Revive,
+    Send, Settle, SettleAction, Settlement, UpdateQueue, WaiterId,
 };
-use millpond_core::id::{LeaseGeneration, MessageId, Sequence, UploadId};
+use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence, UploadId};
+use millpond_core::outcome::Tally;
 use millpond_core::row::{Data, DataKind, MessageContent};
 use millpond_core::time::Timestamp;
-use millpond_core::{Command, Core, CoreSettings, Effect, Outcome, Stamp};
+use millpond_core::{Command, Core, CoreSettings, Effect, Outcome, Page, ScanTicket, Stamp};
 
 use super::store::Store;
-use super::words::{START_MILLIS, Words, duration, spec};
+use super::words::{START_MILLIS, Words, duration, spec, state, time};
 
 pub(crate) struct World {
     core: Core,
@@ -31,6 +33,14 @@ pub(crate) struct World {
     /// Uploads by name, with the chunks and bytes that were appended.
     pub(super) uploads: BTreeMap<String, (UploadId, u32, u64)>,
     pub(super) pins: BTreeMap<String, PinId>,
+    /// Names of queues, also of those that are gone.
+    pub(super) queues: BTreeMap<QueueNumber, String>,
+    /// Where the last page that was shown ends.
+    pub(super) next: Option<Cursor>,
+    /// Pages that were read and are still on their way.
+    slow: Vec<(ScanTicket, Page)>,
+    /// The part of each queue's etags that stays the same, as last seen.
+    pub(super) identities: BTreeMap<String, String>,
 }
 
 impl World {
@@ -41,6 +51,8 @@ impl World {
             settings.window_entries = words.number("window").unwrap_or(settings.window_entries);
             settings.due_per_batch = words.number("due").unwrap_or(settings.due_per_batch);
             settings.dedup_keys = words.number("keys").unwrap_or(settings.dedup_keys);
+            settings.messages = words.number("messages").unwrap_or(settings.messages);
+            settings.bytes = words.number("bytes").unwrap_or(settings.bytes);
             settings.queues = words.number("queues").unwrap_or(settings.queues);
             settings.waiters = words.number("waiters").unwrap_or(settings.waiters);
             settings.inline_bytes = words.number("inline").unwrap_or(settings.inline_bytes);
@@ -63,6 +75,10 @@ impl World {
             waiters: Vec::new(),
             uploads: BTreeMap::new(),
             pins: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            next: None,
+            slow: Vec::new(),
+            identities: BTreeMap::new(),
         }
     }
 
@@ -75,6 +91,12 @@ impl World {
                 let answers = self.come_to_rest();
                 self.check();
                 return answers;
+            }
+            "arrive" => {
+                for (ticket, page) in std::mem::take(&mut self.slow) {
+                    self.core.absorb(ticket, page, &self.stamp());
+                }
+                return self.come_to_rest();
             }
             "reopen" | "restore" => {
                 // A restore opens with a clock that stands after all that was lost.
@@ -96,8 +118,17 @@ impl World {
             }
             _ => {}
         }
-        let command = self.command(&words);
+        let mut command = self.command(&words);
+        if let Some(key) = words.get("once") {
+            let digest = words.number("digest").unwrap_or(0);
+            let idempotency = Idempotency { key: key.into(), digest };
+            command = Command::Once(Once { idempotency, command: Box::new(command) });
+        }
         let outcome = self.apply(&command);
+        if words.has("slowly") {
+            let scans = self.core.take_scans().into_iter();
+            self.slow.extend(scans.map(|wanted| (wanted.ticket, self.store.scan(&wanted.scan))));
+        }
         let mut answers = vec![self.show(&words, &outcome)];
         answers.extend(self.come_to_rest());
         answers.retain(|answer| !answer.is_empty());
@@ -147,7 +178,9 @@ impl World {
         if let Some(changes) = self.core.seal() {
             let commit = changes.commit;
             self.store.write(changes);
-            self.core.durable(commit);
+            if self.slow.is_empty() {
+                self.core.durable(commit);
+            }
         }
     }
 
@@ -176,6 +209,10 @@ impl World {
         let Effect::Answered { waiter, outcome } = effect;
         let index = usize::try_from(waiter.0).expect("a small number") - 1;
         let (name, of) = self.waiters[index].clone();
+        if let Outcome::Browsed(page) = &outcome {
+            self.next = page.next;
+            return self.show_page(page);
+        }
         let text = match of.strip_prefix("upload ") {
             Some(upload) => self.show_begun(upload, &outcome),
             None => self.show_leased(&of, &outcome),
@@ -189,13 +226,21 @@ impl World {
         let known = self.leases.get(message).and_then(|leases| leases.get(number - 1));
         known.cloned().unwrap_or_else(|| {
             // A lease that never was.
-            let message = self.messages.get(message).copied().unwrap_or(MessageId {
-                sent_at: self.now,
-                sequence: millpond_core::id::Sequence(1_000_000),
-                nonce: 1,
-            });
+            let message = self.message(message);
             (LeaseRef { message, generation: LeaseGeneration(1) }, "jobs".to_owned())
         })
+    }
+
+    /// A message that was sent, or one that never was.
+    fn message(&self, name: &str) -> MessageId {
+        let unknown = MessageId { sent_at: self.now, sequence: Sequence(1_000_000), nonce: 1 };
+        self.messages.get(name).copied().unwrap_or(unknown)
+    }
+
+    fn named(&self, words: &Words<'_>) -> Vec<MessageId> {
+        let times = words.number("times").unwrap_or(1);
+        let once: Vec<_> = words.bare.iter().map(|name| self.message(name)).collect();
+        once.repeat(times)
     }
 
     fn command(&mut self, words: &Words<'_>) -> Command {
@@ -205,7 +250,15 @@ impl World {
                 name: words.bare[0].into(),
                 spec: spec(words),
                 annotations: "{}".into(),
-                validate_only: false,
+                validate_only: words.has("validate_only"),
+            }),
+            "update" => Command::UpdateQueue(UpdateQueue {
+                name: words.bare[0].into(),
+                spec: spec(words),
+                annotations: words.get("annotations").unwrap_or("{}").into(),
+                etag: words.get("etag").map(|revision| self.etag(words.bare[0], revision)),
+                allow_missing: words.has("allow_missing"),
+                validate_only: words.has("validate_only"),
             }),
             "delete" => Command::DeleteQueue(DeleteQueue {
                 name: words.bare[0].into(),
@@ -214,10 +267,42 @@ impl World {
                 force: words.has("force"),
                 validate_only: false,
             }),
+            "list" => Command::ListQueues {
+                after: words.get("after").map(Into::into),
+                descending: words.has("descending"),
+                limit: words.number("limit").unwrap_or(50),
+            },
             "show" => Command::GetQueue { queue: queue() },
             "pause" => Command::PauseQueue { queue: queue() },
             "resume" => Command::ResumeQueue { queue: queue() },
-            "purge" => Command::PurgeQueue { queue: queue() },
+            "purge" => Command::PurgeQueue {
+                queue: queue(),
+                target: match words.bare.first() {
+                    None => PurgeTarget::Waiting,
+                    Some(&"dead") => PurgeTarget::DeadLetters,
+                    Some(_) => PurgeTarget::All,
+                },
+            },
+            "browse" => Command::Browse(self.browse(words, queue())),
+            "get" => {
+                let message = self.message(words.bare[0]);
+                Command::GetMessage(MessageRef { queue: queue(), message })
+            }
+            "remove" => {
+                let message = self.message(words.bare[0]);
+                Command::DeleteMessage(MessageRef { queue: queue(), message })
+            }
+            "revive" => Command::Revive(Revive {
+                queue: queue(),
+                messages: self.named(words),
+                before: Tally::default(),
+            }),
+            "move" => Command::MoveMessages(MoveMessages {
+                queue: queue(),
+                messages: self.named(words),
+                to: words.get("to").map(Into::into),
+                before: Tally::default(),
+            }),
             "space" => Command::SetSpace { low: words.has("low") },
             "send" => Command::Send(self.send(words, &words.bare, &queue())),
             "lease" => Command::Lease(self.lease(words, queue())),
@@ -232,6 +317,12 @@ impl World {
             "settle" | "ack" | "nack" | "extend" => Command::Settle(self.settle(words)),
             other => panic!("{other} is no command"),
         }
+    }
+
+    /// The etag that a queue had at a revision.
+    fn etag(&self, queue: &str, revision: &str) -> Box<str> {
+        let identity = self.identities.get(queue).map_or("0", String::as_str);
+        format!("{identity}-{revision}").into()
     }
 
     fn waiter(&self, name: &str) -> WaiterId {
@@ -273,8 +364,7 @@ impl World {
 
     fn open(&self, words: &Words<'_>, queue: Box<str>) -> OpenData {
         let lease = words.get("lease").map(|text| self.lease_of(text).0.generation);
-        let unknown = MessageId { sent_at: self.now, sequence: Sequence(1_000_000), nonce: 1 };
-        let message = self.messages.get(words.bare[0]).copied().unwrap_or(unknown);
+        let message = self.message(words.bare[0]);
         OpenData { queue, message, generation: lease }
     }
 
@@ -302,6 +392,20 @@ impl World {
         Send { queue: queue.into(), messages: names.iter().map(message).collect(), idempotency }
     }
 
+    fn browse(&mut self, words: &Words<'_>, queue: Box<str>) -> Browse {
+        self.waiters.push(("it".to_owned(), queue.to_string()));
+        Browse {
+            queue,
+            state: state(words.bare.first().copied().unwrap_or("ready")),
+            after: self.next.filter(|_| words.has("on")),
+            from: words.get("from").map(time),
+            until: words.get("until").map(time),
+            limit: words.number("max").unwrap_or(10),
+            contents: false,
+            waiter: WaiterId(self.waiters.len() as u64),
+        }
+    }
+
     fn lease(&mut self, words: &Words<'_>, queue: Box<str>) -> Lease {
         let name = words.get("as").unwrap_or("it");
         self.waiters.push((name.to_owned(), queue.to_string()));
@@ -311,6 +415,7 @@ impl World {
             min_messages: words.number("min").unwrap_or(1),
             visibility_timeout: words.time("timeout"),
             wait: words.time("wait").unwrap_or_default(),
+            max_wait: words.time("max_wait"),
             waiter: WaiterId(self.waiters.len() as u64),
         }
     }
