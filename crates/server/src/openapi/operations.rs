@@ -28,6 +28,14 @@ pub(super) fn others() -> Vec<Operation> {
             .says("Whether the server answers", "It says nothing about the store.")
             .answers("Health")
             .codes(&[ShuttingDown]),
+        Operation::new("get", paths::METRICS, "server", "metrics")
+            .says(
+                "What an operator watches",
+                "In the text format of Prometheus; docs/metrics.md names each value.",
+            )
+            .answers_as(crate::metrics::MEDIA_TYPE, json!({ "type": "string" }))
+            .codes(super::errors::QUERY)
+            .codes(&[Internal]),
         Operation::new("get", paths::OPENAPI, "server", "openapi")
             .says("This document", "")
             .answers_as(JSON, json!({ "type": "object" })),
