@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
 async fn serve_until_stopped(settings: Settings, mut signals: StopSignals) -> anyhow::Result<()> {
     let directory = settings.data_dir.display();
     let store = wiring::open_store(&settings).with_context(|| format!("cannot serve {directory}"))?;
-    let engine = Engine::start(EngineSettings::default(), store);
+    let engine = Engine::start(settings.quotas.lay_over(EngineSettings::default()), store);
     let default_environment = settings.default_environment.to_string();
     engine
         .create_environment(&default_environment)
@@ -41,7 +41,8 @@ async fn serve_until_stopped(settings: Settings, mut signals: StopSignals) -> an
     let shutdown = Shutdown::default();
     let hosts = AllowedHosts::new(address, settings.allow_hosts);
     let served = App::new(engine.clone(), hosts, settings.default_environment, shutdown.watch())
-        .with_metrics_queues(settings.metrics_queues);
+        .with_metrics_queues(settings.metrics_queues)
+        .with_data_bytes(settings.max_data_bytes);
     let connections = served.connections(descriptors::connections_that_fit(settings.max_connections));
     let router = app(served);
     if let Err(error) = announce(address) {

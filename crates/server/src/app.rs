@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 use millpond_api::ErrorCode;
+use millpond_api::limits::BINARY_BODY_BYTES_MAX;
 use millpond_api::name::EnvironmentName;
 use millpond_core::command::{Idempotency, Once};
 use millpond_core::{Command, Outcome};
@@ -27,6 +28,8 @@ use crate::shutdown::ShutdownWatch;
 /// What handlers share.
 pub struct App {
     pub(crate) bodies: Bodies,
+    /// The most bytes of data that a message in binary mode has.
+    pub(crate) data_bytes_max: usize,
     pub(crate) engine: Engine,
     pub(crate) hosts: AllowedHosts,
     pub(crate) default_environment: Arc<Environment>,
@@ -47,6 +50,7 @@ impl App {
         let observer = Arc::new(Observer::new(Arc::clone(&metrics.http)));
         Self {
             bodies: Bodies::new(Arc::clone(&metrics.http)),
+            data_bytes_max: BINARY_BODY_BYTES_MAX,
             engine,
             hosts,
             default_environment: Arc::new(Environment::new(default_environment)),
@@ -54,6 +58,14 @@ impl App {
             observer,
             shutdown,
         }
+    }
+
+    /// The same for messages in binary mode with at most so many bytes of data, up to [`BINARY_BODY_BYTES_MAX`], which it is
+    /// unless told.
+    #[must_use]
+    pub fn with_data_bytes(mut self, most: usize) -> Self {
+        self.data_bytes_max = most.min(BINARY_BODY_BYTES_MAX);
+        self
     }
 
     /// The same with so many queues shown singly in metrics: at most

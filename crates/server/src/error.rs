@@ -96,7 +96,11 @@ impl ApiError {
 
     /// An environment has as much as it may.
     fn quota(code: ErrorCode, detail: String, limit: u64) -> Self {
-        let mut error = Self::new(code, detail).retry_after_ms(RETRY_UNAVAILABLE_MS);
+        Self::limited(code, detail, limit).retry_after_ms(RETRY_UNAVAILABLE_MS)
+    }
+
+    fn limited(code: ErrorCode, detail: String, limit: impl ToString) -> Self {
+        let mut error = Self::new(code, detail);
         error.problem.limit = Some(limit.to_string());
         error
     }
@@ -147,11 +151,6 @@ impl ApiError {
 
     fn retry_after_ms(mut self, milliseconds: u64) -> Self {
         self.problem.retry_after_ms = Some(milliseconds);
-        self
-    }
-
-    fn limited_by(mut self, limit: impl ToString) -> Self {
-        self.problem.limit = Some(limit.to_string());
         self
     }
 
@@ -244,7 +243,7 @@ impl From<Rejection> for ApiError {
             }
             Rejection::DedupLimit { limit } => {
                 let detail = format!("{limit} idempotency keys are remembered, which is the limit");
-                Self::new(ErrorCode::DedupLimit, detail).limited_by(limit)
+                Self::limited(ErrorCode::DedupLimit, detail, limit)
             }
             Rejection::EtagMismatch { current } => {
                 Self::new(ErrorCode::EtagMismatch, format!("the etag is {current} by now")).about("etag")
@@ -278,7 +277,7 @@ impl From<Rejection> for ApiError {
             }
             Rejection::QueueLimit { limit } => {
                 let detail = format!("the environment has {limit} queues, which is the limit");
-                Self::new(ErrorCode::QueueLimit, detail).limited_by(limit)
+                Self::limited(ErrorCode::QueueLimit, detail, limit)
             }
             Rejection::QueueNotFound { name } => {
                 Self::new(ErrorCode::QueueNotFound, format!("queue {name} does not exist"))
@@ -301,7 +300,7 @@ impl From<Rejection> for ApiError {
 
 fn upload_limit(what: &str, limit: u64) -> ApiError {
     let detail = format!("too many {what} are being uploaded, limit {limit}");
-    ApiError::new(ErrorCode::UploadLimit, detail).retry_after_ms(RETRY_UNAVAILABLE_MS).limited_by(limit)
+    ApiError::quota(ErrorCode::UploadLimit, detail, limit)
 }
 
 /// The content of one message is the only size among the core's ranges.

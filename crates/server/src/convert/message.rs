@@ -91,7 +91,8 @@ pub(crate) fn message_of(
         message_id: id.to_string(),
         queue: place.name_of(&place.queue()?)?,
         state,
-        event: event_of(id, dead_letter, content)?,
+        // As it was sent: the resource has fields of its own for what became of it.
+        event: event_of(id, None, content)?,
         data_url: data_url(place, id, content),
         priority: row.priority,
         delivery_count: row.delivery_count,

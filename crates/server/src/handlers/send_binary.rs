@@ -7,7 +7,6 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use http_body::Body as _;
 use millpond_api::event::binary;
-use millpond_api::limits::BINARY_BODY_BYTES_MAX;
 use millpond_api::{Event, EventData};
 use millpond_core::command::{AppendUpload, BeginUpload, FinishUpload, NewMessage, Send};
 use millpond_core::id::UploadId;
@@ -30,7 +29,7 @@ pub(super) async fn send(app: &App, call: Call<'_>, body: Body) -> Result<Respon
     let headers = &call.parts.headers;
     let content_type = headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
     let event = binary::parse_attributes(event_headers(headers), content_type)?;
-    extract::check_told_length(&body, BINARY_BODY_BYTES_MAX)?;
+    extract::check_told_length(&body, app.data_bytes_max)?;
     let told = body.size_hint().exact();
     let chunk = u64::try_from(CHUNK_BYTES).unwrap_or(u64::MAX);
     if told.is_some_and(|told| told <= chunk) {
@@ -39,7 +38,7 @@ pub(super) async fn send(app: &App, call: Call<'_>, body: Body) -> Result<Respon
         digest.add_body(&body);
         return send_whole(app, call, event, Vec::from(body), digest).await;
     }
-    let pieces = Pieces::new(body, BINARY_BODY_BYTES_MAX, CallDigest::of(call.parts));
+    let pieces = Pieces::new(body, app.data_bytes_max, CallDigest::of(call.parts));
     let upload =
         Upload { app, message: call.options.message(large_content(&event, told.unwrap_or(0))), call, pieces };
     match told {

@@ -9,7 +9,6 @@ use millpond_core::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use serde_json::json;
 
 use super::operation::{JSON, Operation};
-use crate::metrics::MEDIA_TYPE;
 use crate::paths;
 
 const QUEUES: &str = "queues";
@@ -30,10 +29,13 @@ pub(super) fn others() -> Vec<Operation> {
             .answers("Health")
             .codes(&[ShuttingDown]),
         Operation::new("get", paths::METRICS, "server", "metrics")
-            .says("What an operator watches", "In Prometheus' text format; see `docs/metrics.md`.")
-            .answers_as(MEDIA_TYPE, json!({ "type": "string" }))
+            .says(
+                "What an operator watches",
+                "In the text format of Prometheus; docs/metrics.md names each value.",
+            )
+            .answers_as(crate::metrics::MEDIA_TYPE, json!({ "type": "string" }))
             .codes(super::errors::QUERY)
-            .codes(&[ServerOverloaded]),
+            .codes(&[Internal]),
         Operation::new("get", paths::OPENAPI, "server", "openapi")
             .says("This document", "")
             .answers_as(JSON, json!({ "type": "object" })),

@@ -119,12 +119,16 @@ impl Server {
 
     /// The same with so many queues shown singly in metrics, and so many connections.
     pub(crate) async fn bounded(engine: Engine, metrics_queues: usize, connections: usize) -> Self {
+        Self::made(engine, connections, |app| app.with_metrics_queues(metrics_queues)).await
+    }
+
+    /// The same with further settings.
+    pub(crate) async fn made(engine: Engine, connections: usize, set: impl FnOnce(App) -> App) -> Self {
         engine.create_environment(HOME).await.expect("it is made");
         let shutdown = Shutdown::default();
         let hosts = AllowedHosts::new(([127, 0, 0, 1], 8400).into(), vec!["queue.example.com".to_owned()]);
         let home = EnvironmentName::parse("home", HOME).expect("valid");
-        let served =
-            App::new(engine.clone(), hosts, home, shutdown.watch()).with_metrics_queues(metrics_queues);
+        let served = set(App::new(engine.clone(), hosts, home, shutdown.watch()));
         let connections = served.connections(connections);
         Self { router: app(served), engine, connections, shutdown, disk: MemoryDisk::new() }
     }

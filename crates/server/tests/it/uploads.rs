@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,8 @@ use http_body::{Frame, SizeHint};
 use millpond_api::limits::BINARY_BODY_BYTES_MAX;
 use millpond_core::Command;
 use millpond_core::limits::{CHUNK_BYTES, DATA_INLINE_BYTES_MAX};
-use millpond_store::MemoryDump;
+use millpond_engine::{Engine, EngineSettings};
+use millpond_store::{MemoryDisk, MemoryDump};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -158,6 +160,20 @@ async fn a_body_has_100_mib() {
         assert_eq!(reply.refusal(), refused(413, "payload_too_large"), "told: {told}");
         assert_eq!(reply.json()["limit"], BINARY_BODY_BYTES_MAX.to_string());
         until_stored(&server, |dump| dump.chunks.is_empty() && dump.uploads.is_empty()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_deployment_may_take_less() {
+    let engine = Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()));
+    let most = 3 * CHUNK_BYTES;
+    let server = Server::made(engine, 10, |app| app.with_data_bytes(most)).await;
+    server.post_nothing("/v1/queues?queue_id=q").await.ok();
+    for told in [true, false] {
+        send_binary(&server, &[], made(most, told)).await.ok();
+        let reply = send_binary(&server, &[], made(most + 1, told)).await;
+        assert_eq!(reply.refusal(), refused(413, "payload_too_large"), "told: {told}");
+        assert_eq!(reply.json()["limit"], most.to_string());
     }
 }
 
