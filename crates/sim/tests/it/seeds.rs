@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use millpond_sim::{Coverage, Failure, Trace, run};
 
-const SEEDS_BY_DEFAULT: u64 = 20;
+const SEEDS_BY_DEFAULT: u64 = 60;
 /// How often everything has to occur in a run.
 const LEAST: u64 = 50;
 const LINES_SHOWN: usize = 400;
