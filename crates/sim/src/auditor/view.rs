@@ -51,7 +51,12 @@ impl Auditor {
         let doubt = Doubt::about(&[], &self.unseen);
         self.check_row(message, row, &doubt)?;
         let home = row.dead_letter.as_ref().map(|dead| dead.queue.clone());
-        let name = self.queues.get(&number).map(|queue| queue.name.clone());
+        let queue = self.queues.get(&number);
+        // Its answer waited for contents, and a purge was answered meanwhile.
+        if queue.is_none_or(|queue| queue.dead_emptied >= answered.submitted.index) {
+            return Ok(());
+        }
+        let name = queue.map(|queue| queue.name.clone());
         if let Some(message) = self.by_id.get(&id).and_then(|token| self.messages.get_mut(token))
             && message.queue == row.queue
         {
@@ -61,7 +66,7 @@ impl Auditor {
         Ok(())
     }
 
-    /// Whether a message certainly was in a queue all the time since a look was asked for.
+    /// Whether a message certainly was in a queue, and in the same state, all the time since a look was asked for.
     pub fn is_certain(&self, message: &Message, number: QueueNumber, answered: &Answered<'_>) -> bool {
         let unleased = message.grants.is_empty() && message.base.generation == LeaseGeneration(0);
         message.life == Life::Alive
@@ -70,7 +75,7 @@ impl Auditor {
             && message.expires.0 > answered.stamp
             && message.purged.is_none()
             && self.unseen_of(message.id).is_none()
-            && (message.dead_at.is_some() || unleased)
+            && message.dead_at.map_or(unleased, |at| at < answered.submitted.stamp)
     }
 
     /// Whether a message that was found may have been taken out of the answer: contents are read after the look, and
