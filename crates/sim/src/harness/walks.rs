@@ -23,12 +23,17 @@ impl World {
         let known: Vec<_> = self.auditor.names.keys().cloned().collect();
         let dead = self.auditor.messages.values();
         let dead = dead.filter(|message| message.dead_at.is_some() || message.home.is_some());
-        let dead: Vec<_> = dead.map(|message| message.queue).collect();
+        let dead: Vec<_> = dead.map(|message| (message.queue, message.id)).collect();
         let random = &mut self.streams.workload;
-        let likely = random.pick(&dead).and_then(|number| self.auditor.queues.get(number));
+        let likely = random.pick(&dead).and_then(|(number, _)| self.auditor.queues.get(number));
+        let own = likely.map(|queue| queue.number);
         let likely = likely.filter(|queue| queue.alive).map(|queue| queue.name.clone());
         let Some(queue) = likely.or_else(|| random.pick(&known).cloned()) else { return };
-        let messages: Vec<_> = self.auditor.messages.values().map(|message| message.id).collect();
+        let mut messages: Vec<_> = self.auditor.messages.values().map(|message| message.id).collect();
+        let own: Vec<_> = dead.iter().filter(|(number, _)| Some(*number) == own).map(|(_, id)| *id).collect();
+        if !own.is_empty() && random.chance(600) {
+            messages = own;
+        }
         let which = match random.below(4) {
             0 => Which::Messages((0..3).filter_map(|_| random.pick(&messages).copied()).collect()),
             1 => {
