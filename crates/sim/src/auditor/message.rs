@@ -189,6 +189,14 @@ impl Message {
         grants.rfind(|grant| !grant.is_as_if_never()).map_or(0, |grant| grant.asked)
     }
 
+    /// The same of the last lease that is none of these.
+    pub(super) fn asked_without(&self, taken_back: impl Fn(LeaseGeneration) -> bool) -> u64 {
+        let stands = |(generation, grant): &(&LeaseGeneration, &Grant)| {
+            !grant.is_as_if_never() && !taken_back(**generation)
+        };
+        self.grants.iter().rfind(stands).map_or(0, |(_, grant)| grant.asked)
+    }
+
     /// Grants that the base does not count.
     pub(super) fn recent(&self) -> impl Iterator<Item = (&LeaseGeneration, &Grant)> {
         let counted = |(generation, grant): &(&LeaseGeneration, &Grant)| {
@@ -261,8 +269,8 @@ impl Message {
         }
     }
 
-    /// Takes over what is stored, after it was found to be allowed.
-    pub(super) fn adopt(&mut self, row: &DeliveryRow) {
+    /// Takes over what is stored, after it was found to be allowed. `taken_back`: leases that may have been.
+    pub(super) fn adopt(&mut self, row: &DeliveryRow, taken_back: impl Fn(LeaseGeneration) -> bool) {
         let leased = row.state == DeliveryState::Leased;
         self.base = Base {
             deliveries: row.delivery_count,
@@ -277,7 +285,7 @@ impl Message {
             if leased && *generation == row.lease_generation {
                 grant.until = (row.due_at, row.due_at);
             } else if grant.ended == Ended::Open {
-                grant.ended = Ended::Lapsed;
+                grant.ended = if taken_back(*generation) { Ended::Undone } else { Ended::Lapsed };
             }
         }
     }
