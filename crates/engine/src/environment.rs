@@ -346,7 +346,7 @@ impl Environment {
     fn take_chunks(&mut self) -> Vec<Mail> {
         let mut bytes = 0;
         let mut taken = Vec::new();
-        while bytes < self.settings.upload_batch_bytes
+        while (taken.is_empty() || bytes < self.settings.upload_batch_bytes)
             && let Some(mail) = self.chunks.pop_front()
         {
             bytes += command_bytes(&mail.command);

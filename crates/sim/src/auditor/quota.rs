@@ -62,9 +62,14 @@ impl Auditor {
 
     /// Whether an upload may be refused because of a quota. What others have announced counts as if it were there.
     #[must_use]
-    pub fn upload_may_exceed(&self, begin: &BeginUpload, rejection: &Rejection) -> bool {
+    pub fn upload_may_exceed(
+        &self,
+        begin: &BeginUpload,
+        rejection: &Rejection,
+        answered: &Answered<'_>,
+    ) -> bool {
         let mut held = self.held_at_most();
-        held.bytes += self.reserved_at_most();
+        held.bytes += self.reserved_at_most(answered);
         self.is_beyond(held, Amount::of(std::iter::once(&*begin.message.content)), rejection)
     }
 

@@ -23,6 +23,8 @@ pub struct UploadModel {
     progress: (Timestamp, Timestamp),
     /// Finished, given up or lost with memory.
     ended: bool,
+    /// When that was told.
+    ended_at: Timestamp,
 }
 
 impl UploadModel {
@@ -61,7 +63,7 @@ impl Auditor {
             "{upload:?} of {told} bytes began beside {bytes}"
         );
         let progress = (answered.submitted.stamp, answered.stamp);
-        let made = UploadModel { told, chunks: 0, bytes: 0, progress, ended: false };
+        let made = UploadModel { told, chunks: 0, bytes: 0, progress, ended: false, ended_at: Timestamp::ZERO };
         demand!(self.uploads.insert(upload, made).is_none(), "{upload:?} began twice");
         Ok(())
     }
@@ -70,16 +72,24 @@ impl Auditor {
         self.uploads.values().filter(move |one| !one.ended && !one.may_be_stalled(now))
     }
 
-    /// What the uploads that are not known to be over may count for.
-    pub(super) fn reserved_at_most(&self) -> u64 {
-        self.uploads.values().filter(|one| !one.ended).map(UploadModel::reserved).sum()
+    /// Uploads that may have been under way when a call was carried out. One that ended since the call was made may also
+    /// have let another one begin, which is told later.
+    fn perhaps_open(&self, answered: &Answered<'_>) -> impl Iterator<Item = &UploadModel> {
+        let since = answered.submitted.stamp;
+        self.uploads.values().filter(move |one| !one.ended || one.ended_at >= since)
+    }
+
+    /// What uploads may have counted for by then.
+    pub(super) fn reserved_at_most(&self, answered: &Answered<'_>) -> u64 {
+        let known = self.perhaps_open(answered).map(UploadModel::reserved).sum::<u64>();
+        if known > 0 { known.max(self.settings.upload_bytes) } else { 0 }
     }
 
     /// Whether too much may be under way for another one.
     #[must_use]
-    pub fn may_be_at_upload_limit(&self, begin: &BeginUpload) -> bool {
+    pub fn may_be_at_upload_limit(&self, begin: &BeginUpload, answered: &Answered<'_>) -> bool {
         let told = begin.message.content.data.size_bytes();
-        told > self.settings.upload_bytes || self.uploads.values().any(|one| !one.ended)
+        told > self.settings.upload_bytes || self.perhaps_open(answered).next().is_some()
     }
 
     /// Whether too much may be under way for another chunk: never for one that was announced.
@@ -143,9 +153,10 @@ impl Auditor {
     }
 
     /// An upload is over.
-    pub fn upload_ended(&mut self, upload: UploadId) {
+    pub fn upload_ended(&mut self, upload: UploadId, answered: &Answered<'_>) {
         if let Some(own) = self.uploads.get_mut(&upload) {
             own.ended = true;
+            own.ended_at = answered.stamp;
         }
     }
 

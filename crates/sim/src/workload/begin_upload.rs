@@ -58,9 +58,9 @@ pub(super) fn predict(auditor: &mut Auditor, begin: &BeginUpload, answered: &Ans
                 Rejection::StorageFull => auditor.space_low,
                 Rejection::DedupLimit { limit } => auditor.keys_may_be_full(*limit),
                 Rejection::ByteLimit { .. } | Rejection::MessageLimit { .. } => {
-                    auditor.upload_may_exceed(begin, rejection)
+                    auditor.upload_may_exceed(begin, rejection, answered)
                 }
-                Rejection::UploadLimit { .. } => auditor.may_be_at_upload_limit(begin),
+                Rejection::UploadLimit { .. } => auditor.may_be_at_upload_limit(begin, answered),
                 _ => false,
             };
             demand!(allowed || !stable, "{begin:?} was refused: {rejection:?}");

@@ -23,7 +23,7 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
 pub(super) fn predict(auditor: &mut Auditor, upload: UploadId, answered: &Answered<'_>) -> Verdict {
     match answered.outcome {
         Outcome::Done => {
-            auditor.upload_ended(upload);
+            auditor.upload_ended(upload, answered);
             Ok(())
         }
         _ => answered.out_of_place(),

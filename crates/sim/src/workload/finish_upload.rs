@@ -36,7 +36,7 @@ pub(super) fn predict(auditor: &mut Auditor, finish: &FinishUpload, answered: &A
             }
             auditor.send_answered(&finish.send, sent, answered)?;
             if let Some(upload) = finish.upload {
-                auditor.upload_ended(upload);
+                auditor.upload_ended(upload, answered);
             }
             Ok(())
         }
