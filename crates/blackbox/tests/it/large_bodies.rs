@@ -1,12 +1,14 @@
-//! Bodies of 100 MiB (B12): they are taken in bounded memory while small calls go on, and whatever happens to one, what
+//! Large bodies (B12): they are taken in bounded memory while small calls go on, and whatever happens to one, what
 //! was answered is there byte for byte and what was not leaves nothing behind.
 //!
-//! What is stored is looked at in the database itself, by SQL.
+//! A body has 24 MiB, or as many as `MILLPOND_LARGE_BODY_MIB` says, up to 100. What is stored is looked at in the database
+//! itself, by SQL. Times are printed, and never decide.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
@@ -18,11 +20,13 @@ use serde_json::{Value, json};
 
 const QUEUE: &str = "work";
 const SMALL: &str = "small";
-const BODY_BYTES: usize = 100 << 20;
 const BODIES: u64 = 8;
-/// What the server's memory may grow by while eight bodies come and go: two of them on their way at once, at about a MiB
-/// each; the pages that SQLite keeps; commits of a MiB, some at a time; and what the allocator does not give back.
+/// What the server's memory may grow by while eight bodies come and go: those on their way at once, at about a MiB each;
+/// the pages that SQLite keeps; commits of a MiB, some at a time; and what the allocator does not give back.
 const GROWTH_MAX: u64 = 64 << 20;
+const CHUNK_BYTES: usize = 256 << 10;
+/// Small sends by which the quiet server is measured.
+const QUIET_SENDS: usize = 1_000;
 const PIECE_BYTES: usize = 64 << 10;
 /// The removal of 400 chunks takes seconds at most; the bound is for one that hangs.
 const SWEPT_WITHIN: Duration = Duration::from_secs(60);
@@ -34,6 +38,11 @@ const HEADERS: [(&str, &str); 5] = [
     ("ce-source", "/blackbox"),
     ("ce-type", "test"),
 ];
+
+fn body_bytes() -> usize {
+    let mib = std::env::var("MILLPOND_LARGE_BODY_MIB").ok().map(|text| text.parse::<usize>().expect("MiB"));
+    mib.unwrap_or(24) << 20
+}
 
 /// A byte of a body that is told from all others by its number.
 fn byte_at(body: u64, at: usize) -> u8 {
@@ -86,7 +95,7 @@ fn open_data(address: SocketAddr, delivery: &Delivery) -> Connection {
     let request = Request { method: "GET", target: url, headers: &headers, body: &[] };
     connection.send(&request).expect("it is sent");
     let (response, length) = connection.receive_head().expect("an answer");
-    assert_eq!((response.status, length), (200, BODY_BYTES));
+    assert_eq!((response.status, length), (200, body_bytes()));
     assert_eq!(response.header("content-type"), Some("video/mp4"));
     connection
 }
@@ -117,6 +126,20 @@ fn rows(data_dir: &Path) -> [u64; 3] {
     })
 }
 
+/// Chunks that are surely stored once so many bytes were sent: the last few are on their way.
+fn stored_of(bytes: usize) -> u64 {
+    (bytes / CHUNK_BYTES - 8) as u64
+}
+
+/// MiB of the database, and how many of them are free.
+fn size(data_dir: &Path) -> [u64; 2] {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let database = Database::open_with_flags(database(data_dir), flags).expect("it opens");
+    let number =
+        |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, u64>(0)).expect("a number");
+    ["page_count", "freelist_count"].map(|name| number(name) * number("page_size") >> 20)
+}
+
 /// Waits until so many rows are there; each look is a call that the server answers.
 fn wait_for_rows(client: &mut Client, data_dir: &Path, is_so: impl Fn([u64; 3]) -> bool) {
     let begun = Instant::now();
@@ -142,69 +165,91 @@ fn ack(client: &mut Client, lease: &Lease) {
 #[test]
 fn eight_bodies_at_once_take_bounded_memory_and_come_back_whole() {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let (server, mut client) = start(directory.path());
+    let (server, _) = start(directory.path());
     let address = server.address();
-    for number in 0..200 {
-        client.send(SMALL, &[event(&number.to_string(), "x")], None).expect("it is sent");
-    }
+    let quiet = beside_small_sends(address, |answered| {
+        assert_eq!(answered.iter().take(QUIET_SENDS).count(), QUIET_SENDS);
+    });
     let before = server.peak_memory();
     let begun = Instant::now();
-    let (sent, small) = send_beside_small_ones(address);
+    let mut ids = Vec::new();
+    let beside = beside_small_sends(address, |_| ids = send_all(address));
     let (seconds, peak) = (begun.elapsed().as_secs_f64(), server.peak_memory());
+    let small = quiet.len() + beside.len();
     eprintln!(
-        "{BODIES} bodies of 100 MiB in {seconds:.1} s beside {small} small sends; memory from {} to {} MiB",
+        "{BODIES} bodies of {} MiB in {seconds:.1} s; memory from {} to {} MiB\nsmall sends, quiet: {}\nsmall sends, beside: {}",
+        body_bytes() >> 20,
         before >> 20,
-        peak >> 20
+        peak >> 20,
+        percentiles(quiet),
+        percentiles(beside),
     );
     assert!(peak - before <= GROWTH_MAX, "memory grew from {before} to {peak} bytes");
-    assert!(small as u64 > BODIES, "only {small} small sends were answered meanwhile");
+    assert!(small > QUIET_SENDS + BODIES as usize, "only {small} small sends were answered");
 
     // What was answered is there after a kill, too.
     server.kill();
     let server = Launch::of(directory.path()).start();
     let mut client = server.client();
     let before = server.peak_memory();
-    read_all(&server, &sent);
+    eprintln!("database before it is read and acked: {:?} MiB, of which free", size(directory.path()));
+    read_all(&server, &ids);
     let peak = server.peak_memory();
     eprintln!("read back; memory from {} to {} MiB", before >> 20, peak >> 20);
     assert!(peak - before <= GROWTH_MAX, "memory grew from {before} to {peak} bytes");
     assert_eq!(client.counts(QUEUE).expect("counts"), Counts::default());
     wait_for_rows(&mut client, directory.path(), |[_, chunks, uploads]| chunks + uploads == 0);
+    eprintln!("database after the sweep: {:?} MiB, of which free", size(directory.path()));
     server.stop();
-    assert_eq!(rows(directory.path()), [200 + small as u64, 0, 0]);
+    assert_eq!(rows(directory.path()), [small as u64, 0, 0]);
 }
 
-/// Sends all bodies at once; small sends go on until the last is answered. Returns the ids, and how many small sends were
-/// answered.
-fn send_beside_small_ones(address: SocketAddr) -> (Vec<String>, usize) {
-    let (done, small) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let together = Barrier::new(BODIES as usize);
-    let ids = std::thread::scope(|scope| {
-        for sender in 0..2 {
-            let (done, small) = (&done, &small);
+fn send_all(address: SocketAddr) -> Vec<String> {
+    let together = &Barrier::new(BODIES as usize);
+    std::thread::scope(|scope| {
+        let sending = |body| {
+            scope.spawn(move || {
+                together.wait();
+                send(address, body, body_bytes())
+            })
+        };
+        let senders: Vec<_> = (0..BODIES).map(sending).collect();
+        senders.into_iter().map(|sender| sender.join().expect("a body is taken")).collect()
+    })
+}
+
+/// Two callers send small messages for as long as this takes, which is told of each that is answered. Returns how long each
+/// took.
+fn beside_small_sends(address: SocketAddr, work: impl FnOnce(Receiver<()>)) -> Vec<Duration> {
+    let done = &AtomicBool::new(false);
+    let (tell, answered) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let sending = |sender: u64| {
+            let tell = tell.clone();
             scope.spawn(move || {
                 let mut client = Client::new(address);
+                let mut took = Vec::new();
                 while !done.load(Ordering::SeqCst) {
-                    let events = [event(&sender.to_string(), "x")];
-                    client.send(SMALL, &events, None).expect("a small send is taken");
-                    small.fetch_add(1, Ordering::SeqCst);
+                    let begun = Instant::now();
+                    client.send(SMALL, &[event(&sender.to_string(), "x")], None).expect("it is taken");
+                    took.push(begun.elapsed());
+                    // Whoever does not count any more has heard enough.
+                    let _ = tell.send(());
                 }
-            });
-        }
-        let together = &together;
-        let senders: Vec<_> = (0..BODIES)
-            .map(|body| {
-                scope.spawn(move || {
-                    together.wait();
-                    send(address, body, BODY_BYTES)
-                })
+                took
             })
-            .collect();
-        let ids = senders.into_iter().map(|sender| sender.join().expect("a body is taken")).collect();
+        };
+        let senders: Vec<_> = (0..2).map(sending).collect();
+        work(answered);
         done.store(true, Ordering::SeqCst);
-        ids
-    });
-    (ids, small.into_inner())
+        senders.into_iter().flat_map(|sender| sender.join().expect("small sends are taken")).collect()
+    })
+}
+
+fn percentiles(mut took: Vec<Duration>) -> String {
+    took.sort_unstable();
+    let at = |share: usize| took[(took.len() - 1) * share / 1_000].as_secs_f64() * 1e3;
+    format!("{} in all, p50 {:.2} ms, p99 {:.2} ms, most {:.2} ms", took.len(), at(500), at(990), at(1_000))
 }
 
 /// Reads every body: the first one slowly, the others at once; each is acked while it is read.
@@ -227,22 +272,23 @@ fn read_all(server: &Server, sent: &[String]) {
             let client = &client;
             scope.spawn(move || {
                 let mut stream = open_data(address, delivery);
-                check_bytes(&mut stream, body_of(delivery), 0, BODY_BYTES / 2);
+                check_bytes(&mut stream, body_of(delivery), 0, body_bytes() / 2);
                 ack(&mut client.lock().expect("nobody panics"), &delivery.lease);
-                check_bytes(&mut stream, body_of(delivery), BODY_BYTES / 2, BODY_BYTES);
+                check_bytes(&mut stream, body_of(delivery), body_bytes() / 2, body_bytes());
             });
         }
     });
     // All others have come and gone; this one was acked long ago and is kept for its reader.
-    check_bytes(&mut slow_stream, body_of(slow), 1 << 20, BODY_BYTES);
+    check_bytes(&mut slow_stream, body_of(slow), 1 << 20, body_bytes());
 }
 
 #[test]
 fn a_client_that_hangs_up_at_half_leaves_nothing() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let (server, mut client) = start(directory.path());
-    let connection = begin(server.address(), 1, BODY_BYTES, BODY_BYTES / 2).expect("half is sent");
-    wait_for_rows(&mut client, directory.path(), |[_, chunks, uploads]| chunks >= 190 && uploads == 1);
+    let connection = begin(server.address(), 1, body_bytes(), body_bytes() / 2).expect("half is sent");
+    let half = stored_of(body_bytes() / 2);
+    wait_for_rows(&mut client, directory.path(), |[_, chunks, uploads]| chunks >= half && uploads == 1);
     drop(connection);
     wait_for_rows(&mut client, directory.path(), |rows| rows == [0, 0, 0]);
     assert_eq!(client.counts(QUEUE).expect("counts"), Counts::default());
@@ -253,22 +299,22 @@ fn a_client_that_hangs_up_at_half_leaves_nothing() {
 fn a_kill_at_nine_tenths_leaves_nothing_and_the_send_can_be_repeated() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let (server, mut client) = start(directory.path());
-    let most = BODY_BYTES / 10 * 9;
-    let connection = begin(server.address(), 1, BODY_BYTES, most).expect("nine tenths are sent");
-    wait_for_rows(&mut client, directory.path(), |[_, chunks, _]| chunks >= 350);
+    let most = body_bytes() / 10 * 9;
+    let connection = begin(server.address(), 1, body_bytes(), most).expect("nine tenths are sent");
+    wait_for_rows(&mut client, directory.path(), |[_, chunks, _]| chunks >= stored_of(most));
     server.kill();
     drop(connection);
     let [messages, chunks, uploads] = rows(directory.path());
-    assert!(messages == 0 && chunks >= 350 && uploads == 1, "{messages} {chunks} {uploads}");
+    assert!(messages == 0 && chunks >= stored_of(most) && uploads == 1, "{messages} {chunks} {uploads}");
 
     let server = Launch::of(directory.path()).start();
     let mut client = server.client();
     wait_for_rows(&mut client, directory.path(), |rows| rows == [0, 0, 0]);
-    let first = send(server.address(), 1, BODY_BYTES);
-    assert_eq!(send(server.address(), 1, BODY_BYTES), first, "the key stands for it");
+    let first = send(server.address(), 1, body_bytes());
+    assert_eq!(send(server.address(), 1, body_bytes()), first, "the key stands for it");
     let delivery = client.lease_one(QUEUE, 60, 0).expect("it is there");
     let mut stream = open_data(server.address(), &delivery);
-    check_bytes(&mut stream, 1, 0, BODY_BYTES);
+    check_bytes(&mut stream, 1, 0, body_bytes());
     ack(&mut client, &delivery.lease);
     drop(stream);
     wait_for_rows(&mut client, directory.path(), |rows| rows == [0, 0, 0]);

@@ -63,7 +63,8 @@ impl Auditor {
             "{upload:?} of {told} bytes began beside {bytes}"
         );
         let progress = (answered.submitted.stamp, answered.stamp);
-        let made = UploadModel { told, chunks: 0, bytes: 0, progress, ended: false, ended_at: Timestamp::ZERO };
+        let made =
+            UploadModel { told, chunks: 0, bytes: 0, progress, ended: false, ended_at: Timestamp::ZERO };
         demand!(self.uploads.insert(upload, made).is_none(), "{upload:?} began twice");
         Ok(())
     }
