@@ -227,15 +227,7 @@ impl From<Rejection> for ApiError {
                 let detail = format!("dead letters of {queue} go to {to}: redrive them from there");
                 Self::new(ErrorCode::InvalidState, detail)
             }
-            Rejection::DeadLetterQueueInvalid { name, problem } => {
-                let why = match problem {
-                    DeadLetterProblem::Missing => "which does not exist",
-                    DeadLetterProblem::Itself => "which is the queue itself",
-                    DeadLetterProblem::Circle => "from which dead letters would come back",
-                };
-                let field = "spec.dead_letter_queue";
-                Self::field(field, name.as_ref(), format!("{field} is {name}, {why}"))
-            }
+            Rejection::DeadLetterQueueInvalid { name, problem } => dead_letter_queue_invalid(&name, problem),
             Rejection::ByteLimit { held, more, limit } => {
                 let detail =
                     format!("the environment holds {held} bytes and this call adds {more}, limit {limit}");
@@ -296,6 +288,16 @@ impl From<Rejection> for ApiError {
             }
         }
     }
+}
+
+fn dead_letter_queue_invalid(name: &str, problem: DeadLetterProblem) -> ApiError {
+    let why = match problem {
+        DeadLetterProblem::Missing => "which does not exist",
+        DeadLetterProblem::Itself => "which is the queue itself",
+        DeadLetterProblem::Circle => "from which dead letters would come back",
+    };
+    let field = "spec.dead_letter_queue";
+    ApiError::field(field, name, format!("{field} is {name}, {why}"))
 }
 
 fn upload_limit(what: &str, limit: u64) -> ApiError {

@@ -137,7 +137,7 @@ fn size(data_dir: &Path) -> [u64; 2] {
     let database = Database::open_with_flags(database(data_dir), flags).expect("it opens");
     let number =
         |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, u64>(0)).expect("a number");
-    ["page_count", "freelist_count"].map(|name| number(name) * number("page_size") >> 20)
+    ["page_count", "freelist_count"].map(|name| (number(name) * number("page_size")) >> 20)
 }
 
 /// Waits until so many rows are there; each look is a call that the server answers.

@@ -53,12 +53,7 @@ impl World {
                 (if pinned.is_some() { "data in chunks" } else { "data whole" }).to_owned()
             }
             Outcome::Done => {
-                if words.verb == "append" {
-                    let length = self.appended(words) as u64;
-                    let (_, chunks, bytes) = self.uploads.get_mut(words.bare[0]).expect("an upload");
-                    *chunks += 1;
-                    *bytes += length;
-                }
+                self.note_done(words);
                 String::new()
             }
             Outcome::UploadBegun(_) => self.show_begun(words.bare.first().copied().unwrap_or("it"), outcome),
@@ -109,15 +104,26 @@ impl World {
                 format!("repeated: {}", self.show(words, first)).trim_end().to_owned()
             }
             Outcome::Sent(sent) => self.show_sent(&words.bare, sent),
-            Outcome::Settled { stale, sent } => {
-                let mut parts: Vec<String> = stale.iter().map(|lease| self.show_stale(lease)).collect();
-                let names: Vec<&str> = words.all("send").filter_map(|text| text.split(':').nth(1)).collect();
-                for (name, sent) in names.iter().zip(sent) {
-                    parts.push(self.show_sent(&[name], sent));
-                }
-                parts.join(", ")
-            }
+            Outcome::Settled { stale, sent } => self.show_settled(words, stale, sent),
             Outcome::Undone(count) => format!("undone {count}"),
+        }
+    }
+
+    fn show_settled(&mut self, words: &Words<'_>, stale: &[LeaseRef], sent: &[Sent]) -> String {
+        let mut parts: Vec<String> = stale.iter().map(|lease| self.show_stale(lease)).collect();
+        let names: Vec<&str> = words.all("send").filter_map(|text| text.split(':').nth(1)).collect();
+        for (name, sent) in names.iter().zip(sent) {
+            parts.push(self.show_sent(&[name], sent));
+        }
+        parts.join(", ")
+    }
+
+    fn note_done(&mut self, words: &Words<'_>) {
+        if words.verb == "append" {
+            let length = self.appended(words) as u64;
+            let (_, chunks, bytes) = self.uploads.get_mut(words.bare[0]).expect("an upload");
+            *chunks += 1;
+            *bytes += length;
         }
     }
 

@@ -306,15 +306,21 @@ impl World {
             "space" => Command::SetSpace { low: words.has("low") },
             "send" => Command::Send(self.send(words, &words.bare, &queue())),
             "lease" => Command::Lease(self.lease(words, queue())),
-            "begin" => Command::BeginUpload(self.begin(words, queue())),
-            "append" => Command::AppendUpload(self.append(words)),
-            "finish" => Command::FinishUpload(self.finish(words, &queue())),
-            "give_up" => Command::CancelUpload(self.uploads[words.bare[0]].0),
-            "open" => Command::OpenData(self.open(words, queue())),
-            "close" => Command::CloseData(self.pins[words.bare[0]]),
             "cancel" => Command::CancelWait(self.waiter(words.bare[0])),
             "undo" => Command::Undo(words.bare.iter().map(|text| self.lease_of(text).0).collect()),
             "settle" | "ack" | "nack" | "extend" => Command::Settle(self.settle(words)),
+            _ => self.command_on_large_data(words, queue()),
+        }
+    }
+
+    fn command_on_large_data(&mut self, words: &Words<'_>, queue: Box<str>) -> Command {
+        match words.verb {
+            "begin" => Command::BeginUpload(self.begin(words, queue)),
+            "append" => Command::AppendUpload(self.append(words)),
+            "finish" => Command::FinishUpload(self.finish(words, &queue)),
+            "give_up" => Command::CancelUpload(self.uploads[words.bare[0]].0),
+            "open" => Command::OpenData(self.open(words, queue)),
+            "close" => Command::CloseData(self.pins[words.bare[0]]),
             other => panic!("{other} is no command"),
         }
     }
