@@ -258,8 +258,8 @@ fn dead_letters() -> Vec<Operation> {
             .of_queue()
             .query("page_size", page_size(), "At most so many; 50 unless given, 100 at most.")
             .query("page_token", text(0..=512), "`next_page_token` of the page before.")
-            .query("start_time", time(), "Died at this time or later.")
-            .query("end_time", time(), "Died before this time.")
+            .query("start_time", time_or_nothing(), "Died at this time or later.")
+            .query("end_time", time_or_nothing(), "Died before this time.")
             .answers("DeadLetterList")
             .codes(&[PageTokenInvalid]),
         Operation::new("post", "/{queue}:replay", DEAD_LETTERS, "deadLetters.replay")
@@ -283,6 +283,11 @@ fn dead_letters() -> Vec<Operation> {
             .answers("Redriven")
             .codes(&[InvalidState]),
     ]
+}
+
+/// An empty parameter is one that is not given.
+fn time_or_nothing() -> serde_json::Value {
+    json!({ "anyOf": [time(), { "const": "" }] })
 }
 
 fn page_size() -> serde_json::Value {

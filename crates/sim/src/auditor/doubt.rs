@@ -175,7 +175,7 @@ impl Auditor {
         // Under which of the policies that its queue may have had meanwhile, cannot be told.
         let changed = doubt.updates_of(&send.queue).next().is_some();
         for (message, token) in send.messages.iter().zip(&tokens) {
-            let delay = message.delay.unwrap_or_default();
+            let own_delay = message.delay;
             if let Some(row) = found(token)
                 && !self.messages.contains_key(token)
             {
@@ -184,7 +184,8 @@ impl Auditor {
                     message.moved = row.dead_letter.is_some();
                     if changed {
                         message.expires = (row.expires_at, row.expires_at);
-                        message.delay = delay;
+                        message.delay = own_delay.unwrap_or_default();
+                        message.may_be_later = own_delay.is_none();
                     }
                 }
             }

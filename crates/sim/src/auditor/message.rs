@@ -116,8 +116,10 @@ pub struct Message {
     pub queue: QueueNumber,
     /// Its priority.
     pub priority: i32,
-    /// How long it stays hidden.
+    /// How long it stays hidden, at least.
     pub delay: std::time::Duration,
+    /// It may stay hidden for longer: its queue had another delay at some time while it was sent unseen.
+    pub may_be_later: bool,
     /// Earliest and latest time at which it may be removed for its age.
     pub expires: (Timestamp, Timestamp),
     /// When its send was answered.
@@ -160,6 +162,7 @@ impl Message {
             queue: queue.number,
             priority: message.priority,
             delay: message.delay.unwrap_or(queue.spec.delay),
+            may_be_later: false,
             expires: (expires, expires),
             sent_index: index,
             sent_era: era,
@@ -195,6 +198,11 @@ impl Message {
             !grant.is_as_if_never() && !taken_back(**generation)
         };
         self.grants.iter().rfind(stands).map_or(0, |(_, grant)| grant.asked)
+    }
+
+    /// It was ready as soon as it was sent.
+    pub(super) fn was_ready_at_once(&self) -> bool {
+        self.delay.is_zero() && !self.may_be_later
     }
 
     /// Grants that the base does not count.

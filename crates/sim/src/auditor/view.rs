@@ -153,7 +153,7 @@ fn place_of(message: &Message, state: DeliveryState) -> Option<Cursor> {
         DeliveryState::Dead => Some(Cursor::Due(DueKey { due_at: message.dead_at?, sequence })),
         DeliveryState::Ready => {
             let untouched = message.dead_at.is_none() && !message.moved && !message.revived;
-            (untouched && message.delay.is_zero()).then(|| {
+            (untouched && message.was_ready_at_once()).then(|| {
                 Cursor::Ready(ReadyKey {
                     priority_descending: -i64::from(message.priority),
                     retried: false,
