@@ -48,6 +48,7 @@ impl World {
             settings.dedup_keys = words.number("keys").unwrap_or(settings.dedup_keys);
             settings.messages = words.number("messages").unwrap_or(settings.messages);
             settings.bytes = words.number("bytes").unwrap_or(settings.bytes);
+            settings.browse_bytes = words.number("browse_bytes").unwrap_or(settings.browse_bytes);
             settings.queues = words.number("queues").unwrap_or(settings.queues);
             settings.waiters = words.number("waiters").unwrap_or(settings.waiters);
         }
@@ -302,7 +303,7 @@ impl World {
             from: words.get("from").map(time),
             until: words.get("until").map(time),
             limit: words.number("max").unwrap_or(10),
-            contents: false,
+            contents: words.has("contents"),
             waiter: WaiterId(self.waiters.len() as u64),
         }
     }
