@@ -112,7 +112,7 @@ pub struct Browse {
     pub until: Option<Timestamp>,
     /// At most so many messages: 1 to 1,000.
     pub limit: usize,
-    /// Their contents too.
+    /// Their contents too, as far as they fit into [`crate::limits::CoreSettings::browse_bytes`].
     pub contents: bool,
     /// Names this call while it waits for what it reads.
     pub waiter: WaiterId,

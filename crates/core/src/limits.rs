@@ -81,6 +81,8 @@ pub struct CoreSettings {
     pub messages: u64,
     /// Bytes of their contents, attributes and data; beyond it sends are refused.
     pub bytes: u64,
+    /// Bytes of the contents of one page that is looked at with its contents; one message comes in any case.
+    pub browse_bytes: u64,
     /// Queues in the environment.
     pub queues: usize,
     /// Waiting lease calls in the environment.
@@ -107,6 +109,7 @@ impl Default for CoreSettings {
             dedup_keys: 10_000_000,
             messages: u64::MAX,
             bytes: u64::MAX,
+            browse_bytes: 8 * 1024 * 1024,
             queues: 20_000,
             waiters: 20_000,
             inline_bytes: DATA_INLINE_BYTES_MAX,

@@ -6,10 +6,12 @@
 //! With an idempotency key the first step asks whether the key is known, and the last one is done once, so that what all
 //! steps did is remembered in the commit of the last page. A walk that is cut off before leaves the key free.
 //!
+//! What died where it is has no home, so a redrive without a destination leaves it and only counts it.
+//!
 //! Invariant: a walk works on what was dead when it began and on nothing that died later, so that it ends although what it
 //! brings back may die again at once.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use millpond_core::command::{Browse, Cursor, Idempotency, MoveMessages, Once, Revive, WaiterId};
 use millpond_core::id::MessageId;
@@ -18,6 +20,9 @@ use millpond_core::outcome::{Browsed, Tally};
 use millpond_core::row::{DeliveryRow, DeliveryState};
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome, Rejection};
+
+/// So many skipped messages are remembered; those that are met again in another order after that are counted twice.
+const SKIPPED_KEPT: usize = 100_000;
 
 /// Which dead letters a bulk verb works on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -83,6 +88,8 @@ pub struct BulkWalk {
     verb: Verb,
     way: Way,
     totals: Tally,
+    /// Those that were counted as skipped and may be met again.
+    skipped: BTreeSet<MessageId>,
     idempotency: Option<Idempotency>,
 }
 
@@ -98,7 +105,13 @@ impl BulkWalk {
     pub fn redrive(queue: &str, to: Option<&str>, which: Which) -> Self {
         // Delayed before ready: what becomes ready meanwhile is met there.
         let states = [DeliveryState::Dead, DeliveryState::Delayed, DeliveryState::Ready];
-        Self::new(queue, Verb::Redrive { to: to.map(Into::into) }, which, &states)
+        let mut walk = Self::new(queue, Verb::Redrive { to: to.map(Into::into) }, which, &states);
+        if walk.counts_own()
+            && let Way::Orders(orders) = &mut walk.way
+        {
+            orders.states.pop_front();
+        }
+        walk
     }
 
     fn new(queue: &str, verb: Verb, which: Which, states: &[DeliveryState]) -> Self {
@@ -109,7 +122,25 @@ impl BulkWalk {
             }
             Which::Messages(messages) => Way::Named(messages.into()),
         };
-        Self { queue: queue.into(), verb, way, totals: Tally::default(), idempotency: None }
+        Self {
+            queue: queue.into(),
+            verb,
+            way,
+            totals: Tally::default(),
+            skipped: BTreeSet::new(),
+            idempotency: None,
+        }
+    }
+
+    /// Dead letters of the queue's own set have no home to go to.
+    fn leaves_own(&self) -> bool {
+        matches!((&self.verb, &self.way), (Verb::Redrive { to: None }, Way::Orders(_)))
+    }
+
+    /// How many they are stands in the counts of the queue.
+    fn counts_own(&self) -> bool {
+        let Way::Orders(orders) = &self.way else { return false };
+        self.leaves_own() && orders.from.is_none() && orders.until.is_none()
     }
 
     /// Does it at most once under this key.
@@ -121,12 +152,14 @@ impl BulkWalk {
 
     /// The first step.
     pub fn begin(&mut self) -> BulkStep {
+        let look = Command::GetQueue { queue: self.queue.clone() };
         match &self.idempotency {
             // A look, which is not remembered.
             Some(idempotency) => BulkStep::Submit(Command::Once(Once {
                 idempotency: idempotency.clone(),
-                command: Box::new(Command::GetQueue { queue: self.queue.clone() }),
+                command: Box::new(look),
             })),
+            None if self.counts_own() => BulkStep::Submit(look),
             None => self.begin_work(),
         }
     }
@@ -144,17 +177,20 @@ impl BulkWalk {
     pub fn go_on(&mut self, outcome: Outcome) -> BulkStep {
         match outcome {
             Outcome::Browsed(page) => return self.go_through(&page),
-            Outcome::Moved { moved, skipped } => self.totals = self.totals.and(moved.len(), skipped.len()),
+            Outcome::Moved { moved, skipped } => self.count(moved.len(), &skipped),
             // The key is free.
-            Outcome::Queue(_) => return self.begin_work(),
+            Outcome::Queue(view) => {
+                if self.counts_own() {
+                    self.totals.skipped += view.counters.dead;
+                }
+                return self.begin_work();
+            }
             Outcome::Rejected(rejection) => return BulkStep::Done(Err(rejection)),
             Outcome::Repeated(first) => {
                 let tally = if let Outcome::Tallied(tally) = *first { tally } else { Tally::default() };
                 return BulkStep::Done(Ok(BulkDone { tally, repeated: true }));
             }
-            Outcome::Revived { revived, skipped } => {
-                self.totals = self.totals.and(revived.len(), skipped.len());
-            }
+            Outcome::Revived { revived, skipped } => self.count(revived.len(), &skipped),
             // No command of a walk has another outcome.
             _ => return self.end(),
         }
@@ -170,9 +206,22 @@ impl BulkWalk {
         }
     }
 
+    /// What a step did. A last step that is done once counts for itself, from the totals before it.
+    fn count(&mut self, done: usize, skipped: &[MessageId]) {
+        self.totals = self.totals.and(done, skipped.len());
+        let room = SKIPPED_KEPT.saturating_sub(self.skipped.len());
+        self.skipped.extend(skipped.iter().take(room));
+    }
+
     fn go_through(&mut self, page: &Browsed) -> BulkStep {
+        let leaves_own = self.leaves_own();
         let Way::Orders(orders) = &mut self.way else { return self.end() };
-        let meant = orders.take_in(page);
+        let is_own = orders.states.front() == Some(&DeliveryState::Dead);
+        let mut meant = orders.take_in(page);
+        if leaves_own && is_own {
+            self.totals = self.totals.and(0, meant.len());
+            meant.clear();
+        }
         match orders.states.front() {
             Some(&state) if meant.is_empty() => BulkStep::Submit(orders.look(&self.queue, state)),
             // The last step is taken in any case where it has to be remembered.
@@ -185,7 +234,11 @@ impl BulkWalk {
         BulkStep::Done(Ok(BulkDone { tally: self.totals, repeated: false }))
     }
 
-    fn act(&self, messages: Vec<MessageId>) -> Command {
+    fn act(&mut self, messages: Vec<MessageId>) -> Command {
+        // What was skipped before is counted anew.
+        for message in &messages {
+            self.totals.skipped -= u64::from(self.skipped.remove(message));
+        }
         let (queue, before) = (self.queue.clone(), self.totals);
         let command = match &self.verb {
             Verb::Replay => Command::Revive(Revive { queue, messages, before }),

@@ -21,6 +21,7 @@ pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
             dedup_keys: if random.chance(350) { random.between(3, 25) } else { random.between(60, 200) },
             messages: if random.chance(400) { random.between(8, 60) } else { u64::MAX },
             bytes: if random.chance(400) { random.between(300, 2_500) } else { u64::MAX },
+            browse_bytes: if random.chance(300) { random.between(20, 200) } else { u64::MAX },
             queues: random.size(5, 8),
             waiters: random.size(3, 10),
             inline_bytes,

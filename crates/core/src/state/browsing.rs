@@ -68,6 +68,22 @@ impl Browsing {
             && !self.found.iter().any(|found| found.sequence == row.sequence)
     }
 
+    /// Leaves out what would be too much to read the contents of; one message stays. `true`: something was left out.
+    fn cut(&mut self, most: u64) -> bool {
+        if !self.browse.contents {
+            return false;
+        }
+        let mut bytes = 0u64;
+        let fits = self.found.iter().take_while(|row| {
+            bytes = bytes.saturating_add(row.size_bytes);
+            bytes <= most
+        });
+        let keep = fits.count().max(1);
+        let is_cut = keep < self.found.len();
+        self.found.truncate(keep);
+        is_cut
+    }
+
     /// Whether nothing behind this place is wanted.
     fn ends_before(&self, place: Cursor) -> bool {
         match (place, self.browse.until) {
@@ -116,13 +132,14 @@ impl Core {
         let more = wanted.len() > room || behind.is_some();
         wanted.truncate(room);
         browsing.found.append(&mut wanted);
-        if !is_full && behind.is_some() {
+        let is_cut = browsing.cut(self.settings.browse_bytes);
+        if !is_full && !is_cut && behind.is_some() {
             browsing.after = behind;
             let limit = self.page_rows(false);
             self.read_on(waiter, browsing, limit);
             return;
         }
-        let next = browsing.found.last().map(Cursor::of).filter(|_| more);
+        let next = browsing.found.last().map(Cursor::of).filter(|_| more || is_cut);
         let contents = browsing.browse.contents;
         let page = Browsed { at: stamp.now, deliveries: browsing.found, next, contents };
         self.batch.effects.push(Effect::Answered { waiter, outcome: Outcome::Browsed(page) });

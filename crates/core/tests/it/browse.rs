@@ -43,6 +43,39 @@ fn pages_follow_each_other_and_the_last_says_so() {
 }
 
 #[test]
+fn a_page_with_contents_ends_before_they_are_too_large() {
+    // Each has three bytes: the attributes and one of data.
+    check(
+        "with browse_bytes=7 window=1
+        create jobs
+        send a b c d e
+        -> sent
+        browse ready
+        -> a, b, c, d, e
+        browse ready contents
+        -> a, b, and more
+        browse ready contents on
+        -> c, d, and more
+        browse ready contents on
+        -> e",
+    );
+}
+
+#[test]
+fn one_message_is_shown_however_large_it_is() {
+    check(
+        "with browse_bytes=1
+        create jobs
+        send a b
+        -> sent
+        browse ready contents
+        -> a, and more
+        browse ready contents on
+        -> b",
+    );
+}
+
+#[test]
 fn other_states_come_by_due_time() {
     check(
         "create jobs deliveries_max=1 finished=100

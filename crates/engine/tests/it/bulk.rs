@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use millpond_core::command::{
-    Browse, Idempotency, Lease, NewMessage, Require, Send, Settle, SettleAction, Settlement, WaiterId,
+    Browse, DeleteQueue, Idempotency, Lease, NewMessage, Require, Send, Settle, SettleAction, Settlement,
+    WaiterId,
 };
 use millpond_core::id::MessageId;
 use millpond_core::outcome::Tally;
@@ -49,6 +50,11 @@ impl World {
 
     /// Lets what is ready, up to a hundred, die.
     async fn kill(&self, queue: &str) {
+        self.nack(queue, None).await;
+    }
+
+    /// Gives back what is ready, up to a hundred.
+    async fn nack(&self, queue: &str, delay: Option<Duration>) {
         let mut answer = self
             .run(Command::Lease(Lease {
                 queue: queue.into(),
@@ -62,7 +68,7 @@ impl World {
             .await;
         answer.receipt.take().expect("grants").delivered();
         let Outcome::Leased(grants) = answer.outcome else { panic!("not leased") };
-        let nack = |lease| Settlement { queue: queue.into(), lease, action: SettleAction::Nack(None) };
+        let nack = |lease| Settlement { queue: queue.into(), lease, action: SettleAction::Nack(delay) };
         let settle = Settle {
             settlements: grants.iter().map(|grant| nack(grant.lease())).collect(),
             sends: Vec::new(),
@@ -71,10 +77,42 @@ impl World {
         assert!(matches!(self.run(Command::Settle(settle)).await.outcome, Outcome::Settled { .. }));
     }
 
+    async fn delete(&self, queue: &str) {
+        let delete = DeleteQueue {
+            name: queue.into(),
+            etag: None,
+            allow_missing: false,
+            force: true,
+            validate_only: false,
+        };
+        let outcome = self.run(Command::DeleteQueue(delete)).await.outcome;
+        assert!(matches!(outcome, Outcome::QueueDeleted(_)), "{outcome:?}");
+    }
+
+    /// The steps of a walk, and what it did.
+    async fn walk(&self, mut walk: BulkWalk) -> (Vec<Command>, Result<BulkDone, Rejection>) {
+        let mut steps = Vec::new();
+        let mut step = walk.begin();
+        loop {
+            match step {
+                BulkStep::Submit(command) => {
+                    steps.push(command.clone());
+                    step = walk.go_on(self.run(command).await.outcome);
+                }
+                BulkStep::Done(done) => return (steps, done),
+            }
+        }
+    }
+
     async fn counts(&self, queue: &str) -> (u64, u64) {
         let counters = self.view(queue).await.counters;
         (counters.ready, counters.dead)
     }
+}
+
+/// A look at dead letters.
+fn is_of_dead(step: &Command) -> bool {
+    matches!(step, Command::Browse(browse) if browse.state == DeliveryState::Dead)
 }
 
 fn tally(done: u64, skipped: u64) -> BulkDone {
@@ -166,6 +204,63 @@ async fn a_redrive_sends_home_what_came_as_a_dead_letter_and_leaves_the_rest() {
     let done = world.engine.redrive(ENVIRONMENT, "graves", Some("jobs"), ALL, None).await.expect("answer");
     assert_eq!(done, Ok(tally(5, 0)));
     assert_eq!(world.counts("jobs").await, (1_205, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redrive_without_a_destination_does_not_touch_what_died_where_it_is() {
+    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    world.create("graves", mortal(AtLimit::DeadLetterSet)).await;
+    let ids = world.bury("graves", 3).await;
+    world.pass(Duration::from_secs(10));
+    world.bury("graves", 1).await;
+    let walk = |which| BulkWalk::redrive("graves", None, which);
+    // All are counted by the queue itself, some of a range by a look.
+    let (steps, done) = world.walk(walk(ALL)).await;
+    assert!(steps.iter().all(|step| !is_of_dead(step)), "{steps:?}");
+    assert_eq!(done, Ok(tally(0, 4)));
+    let until = Some(ids[0].sent_at.plus(Duration::from_secs(5)));
+    let (steps, done) = world.walk(walk(Which::Died { from: None, until })).await;
+    assert_eq!(steps.iter().filter(|step| is_of_dead(step)).count(), 1, "{steps:?}");
+    let names_some =
+        |step: &Command| matches!(step, Command::MoveMessages(moves) if !moves.messages.is_empty());
+    assert!(!steps.iter().any(names_some), "{steps:?}");
+    assert_eq!(done, Ok(tally(0, 3)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_skipped_and_met_again_counts_once() {
+    for home_again in [false, true] {
+        let world = World::over(Arc::new(MemoryDisk::new())).await;
+        let jobs = mortal(AtLimit::MoveTo { queue: "graves".into(), otherwise: Gone::Drop });
+        world.create("graves", QueueSpec::default()).await;
+        world.create("jobs", jobs.clone()).await;
+        world.bury("jobs", 1).await;
+        world.nack("graves", Some(Duration::from_secs(10))).await;
+        world.delete("jobs").await;
+        // Done once, it is counted in the answer that is remembered, too.
+        let key = Idempotency { key: "once".into(), digest: 1 };
+        let mut walk = BulkWalk::redrive("graves", None, ALL).once(Some(key.clone()));
+        let mut step = walk.begin();
+        let mut skips = 0;
+        let done = loop {
+            let BulkStep::Submit(command) = step else { break step };
+            let outcome = world.run(command).await.outcome;
+            if let Outcome::Moved { skipped, .. } = &outcome
+                && !skipped.is_empty()
+            {
+                skips += skipped.len();
+                world.pass(Duration::from_secs(20));
+                if home_again && skips == 1 {
+                    world.create("jobs", jobs.clone()).await;
+                }
+            }
+            step = walk.go_on(outcome);
+        };
+        let expected = if home_again { tally(1, 0) } else { tally(0, 1) };
+        assert_eq!((skips, done), (2 - usize::from(home_again), BulkStep::Done(Ok(expected))));
+        let again = world.engine.redrive(ENVIRONMENT, "graves", None, ALL, Some(key)).await.expect("answer");
+        assert_eq!(again, Ok(BulkDone { repeated: true, ..expected }));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -99,6 +99,12 @@ impl Auditor {
             answered.submitted.stamp,
             answered.stamp
         );
+        let most = self.settings.browse_bytes;
+        let bytes: u64 = rows.iter().map(|row| row.size_bytes).sum();
+        demand!(
+            !page.contents || rows.len() <= 1 || bytes <= most,
+            "{bytes} bytes of messages are shown at once, limit {most}"
+        );
         check_places(browse, page)?;
         if !self.name_is_stable(name, answered.submitted.index) {
             return Ok(());

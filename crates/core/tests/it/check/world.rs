@@ -53,6 +53,7 @@ impl World {
             settings.dedup_keys = words.number("keys").unwrap_or(settings.dedup_keys);
             settings.messages = words.number("messages").unwrap_or(settings.messages);
             settings.bytes = words.number("bytes").unwrap_or(settings.bytes);
+            settings.browse_bytes = words.number("browse_bytes").unwrap_or(settings.browse_bytes);
             settings.queues = words.number("queues").unwrap_or(settings.queues);
             settings.waiters = words.number("waiters").unwrap_or(settings.waiters);
             settings.inline_bytes = words.number("inline").unwrap_or(settings.inline_bytes);
@@ -407,7 +408,7 @@ impl World {
             from: words.get("from").map(time),
             until: words.get("until").map(time),
             limit: words.number("max").unwrap_or(10),
-            contents: false,
+            contents: words.has("contents"),
             waiter: WaiterId(self.waiters.len() as u64),
         }
     }
