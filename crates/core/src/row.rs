@@ -352,6 +352,14 @@ impl DeliveryRow {
         MessageId { sent_at: self.sent_at, sequence: self.sequence, nonce: self.nonce }
     }
 
+    /// Most bytes of its content that are in memory when that is read: data in more than one chunk, all but the last of which
+    /// have so many bytes, stays where it is.
+    #[must_use]
+    pub fn held_bytes(&self, chunk_bytes: u64) -> u64 {
+        let elsewhere = u64::from(self.chunks.saturating_sub(1)).saturating_mul(chunk_bytes);
+        self.size_bytes.saturating_sub(elsewhere)
+    }
+
     /// Its place in the ready order. `retried` is only ever set where the queue is `fresh_first`.
     #[must_use]
     pub fn ready_key(&self) -> ReadyKey {

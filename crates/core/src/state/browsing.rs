@@ -69,13 +69,13 @@ impl Browsing {
     }
 
     /// Leaves out what would be too much to read the contents of; one message stays. `true`: something was left out.
-    fn cut(&mut self, most: u64) -> bool {
+    fn cut(&mut self, most: u64, chunk_bytes: u64) -> bool {
         if !self.browse.contents {
             return false;
         }
         let mut bytes = 0u64;
         let fits = self.found.iter().take_while(|row| {
-            bytes = bytes.saturating_add(row.size_bytes);
+            bytes = bytes.saturating_add(row.held_bytes(chunk_bytes));
             bytes <= most
         });
         let keep = fits.count().max(1);
@@ -132,7 +132,8 @@ impl Core {
         let more = wanted.len() > room || behind.is_some();
         wanted.truncate(room);
         browsing.found.append(&mut wanted);
-        let is_cut = browsing.cut(self.settings.browse_bytes);
+        let chunk_bytes = u64::try_from(self.settings.chunk_bytes).unwrap_or(u64::MAX);
+        let is_cut = browsing.cut(self.settings.browse_bytes, chunk_bytes);
         if !is_full && !is_cut && behind.is_some() {
             browsing.after = behind;
             let limit = self.page_rows(false);

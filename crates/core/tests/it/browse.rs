@@ -61,6 +61,28 @@ fn a_page_with_contents_ends_before_they_are_too_large() {
     );
 }
 
+/// Two bytes of attributes; ten of data, eight of which surely stay in chunks.
+#[test]
+fn a_page_with_contents_counts_only_what_is_read_of_large_data() {
+    check(
+        "with browse_bytes=8 chunk=4
+        create jobs
+        begin a told=10
+        -> begun
+        append a
+        append a
+        append a bytes=2
+        finish a
+        -> sent
+        send b c
+        -> sent
+        browse ready contents
+        -> a, b, and more
+        browse ready contents on
+        -> c",
+    );
+}
+
 #[test]
 fn one_message_is_shown_however_large_it_is() {
     check(

@@ -100,9 +100,10 @@ impl Auditor {
             answered.stamp
         );
         let most = self.settings.browse_bytes;
-        let bytes: u64 = rows.iter().map(|row| row.size_bytes).sum();
+        let bytes: usize = answered.contents.iter().map(|content| content.held_bytes()).sum();
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         demand!(
-            !page.contents || rows.len() <= 1 || bytes <= most,
+            rows.len() <= 1 || bytes <= most,
             "{bytes} bytes of messages are shown at once, limit {most}"
         );
         check_places(browse, page)?;
