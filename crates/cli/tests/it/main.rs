@@ -1,5 +1,13 @@
 //! Tests of the binary itself.
 
+mod documents;
+mod json;
+// lists
 mod process;
+mod refusals;
+mod schema;
+mod sends;
 mod serving;
 mod starting;
+mod verbs;
+mod works;
