@@ -45,21 +45,25 @@ macro_rules! error_codes {
 }
 
 error_codes! {
+    ByteLimit "byte_limit" 429 retry "environment holds too many bytes",
     CrossOrigin "cross_origin" 403 final "request comes from another web origin",
     DedupLimit "dedup_limit" 429 final "too many live idempotency keys",
     EnvironmentNotFound "environment_not_found" 404 final "environment does not exist",
     EtagMismatch "etag_mismatch" 409 final "resource has changed since it was read",
     HostNotAllowed "host_not_allowed" 421 final "host is not one that this server answers for",
-    IdempotencyKeyReused "idempotency_key_reused" 409 final "idempotency key was used with another body",
+    IdempotencyKeyReused "idempotency_key_reused" 409 final "idempotency key was used for another call",
     Internal "internal" 500 final "internal error",
     InvalidField "invalid_field" 400 final "field has an invalid value",
     InvalidState "invalid_state" 409 final "resource is in a state that forbids this",
     LeaseStale "lease_stale" 409 final "lease is no longer held",
     MalformedJson "malformed_json" 400 final "body is not valid json",
+    MessageLimit "message_limit" 429 retry "environment holds too many messages",
+    MessageNotFound "message_not_found" 404 final "message does not exist",
     MethodNotAllowed "method_not_allowed" 405 final "route has no such method",
     MissingField "missing_field" 400 final "required field is missing",
     NotFound "not_found" 404 final "no such route",
     OutcomeUnknown "outcome_unknown" 503 retry "call may or may not have been stored",
+    PageTokenInvalid "page_token_invalid" 400 final "page token does not belong to this list",
     PayloadTooLarge "payload_too_large" 413 final "payload is too large",
     QueueAlreadyExists "queue_already_exists" 409 final "queue exists already",
     QueueLimit "queue_limit" 429 final "environment has too many queues",
@@ -112,6 +116,8 @@ mod tests {
         let retryable: Vec<_> =
             ErrorCode::all().iter().filter(|code| code.retryable()).map(|c| c.as_str()).collect();
         let expected = [
+            "byte_limit",
+            "message_limit",
             "outcome_unknown",
             "request_timeout",
             "server_overloaded",

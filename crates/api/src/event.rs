@@ -23,6 +23,7 @@ use crate::writer;
 
 pub(crate) use attributes::Attributes;
 pub use data::{DataKind, EventData};
+pub(crate) use sylphx::FIELDS;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,13 +12,20 @@ use crate::{time, writer};
 pub(crate) const VISIBILITY_TIMEOUT: RangeInclusive<Duration> =
     VISIBILITY_TIMEOUT_MIN..=VISIBILITY_TIMEOUT_MAX;
 
+pub(crate) const WAIT: RangeInclusive<Duration> = Duration::ZERO..=WAIT_MAX;
+/// Fields of a lease call.
+pub(crate) const LEASE_NAMES: &[&str] =
+    &["max_messages", "min_messages", "max_wait", "visibility_timeout", "wait"];
+
 /// What `:lease` asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRequest {
     /// At most this many messages.
     pub max_messages: u32,
-    /// Wait until there are this many, or `wait` has passed; at most `max_messages`.
+    /// Wait until there are this many, or `wait` or `max_wait` has passed; at most `max_messages`.
     pub min_messages: u32,
+    /// Once there is a message, wait at most so long for `min_messages`. None is as long as `wait`.
+    pub max_wait: Option<Duration>,
     /// How long they stay hidden from others. None is the queue's own timeout.
     pub visibility_timeout: Option<Duration>,
     /// How long to wait for messages. Zero answers at once.
@@ -29,7 +36,7 @@ impl LeaseRequest {
     /// Reads a body. No body at all asks for one message, at once.
     pub fn parse(body: &[u8]) -> Result<LeaseRequest, InputError> {
         let root = Node::optional_root(body)?;
-        let mut object = root.object(&["max_messages", "min_messages", "visibility_timeout", "wait"])?;
+        let mut object = root.object(LEASE_NAMES)?;
         let count = |node: Node<'_, '_>| node.integer(1..=LEASE_MESSAGES_MAX);
         let max_messages = object.optional("max_messages", count)?.unwrap_or(1);
         let min_messages = object.optional("min_messages", |node| {
@@ -42,10 +49,12 @@ impl LeaseRequest {
         })?;
         let visibility_timeout =
             object.optional("visibility_timeout", |node| node.duration(VISIBILITY_TIMEOUT))?;
-        let wait = object.optional("wait", |node| node.duration(Duration::ZERO..=WAIT_MAX))?;
+        let max_wait = object.optional("max_wait", |node| node.duration(WAIT))?;
+        let wait = object.optional("wait", |node| node.duration(WAIT))?;
         Ok(LeaseRequest {
             max_messages,
             min_messages: min_messages.unwrap_or(1),
+            max_wait,
             visibility_timeout,
             wait: wait.unwrap_or_default(),
         })

@@ -9,26 +9,36 @@
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | [`dead_letters`] | listing, replaying and redriving dead letters |
 //! | [`duration`], [`time`] | ProtoJSON durations and RFC 3339 times |
 //! | [`error_code`], [`problem`] | the closed set of error codes, and the error body |
 //! | [`event`] | CloudEvents in four forms, bytes preserved |
+//! | [`filter`], [`page`] | which entries of a list, and which part of them |
 //! | [`input_error`] | why an input was refused |
-//! | [`lease`], [`send`], [`settle`] | bodies and answers of the verbs |
+//! | [`lease`], [`purge`], [`send`], [`settle`] | bodies and answers of the verbs |
 //! | [`limits`] | every bound, by name |
+//! | [`message`] | the message resource, and peeking |
 //! | [`name`] | resource names and ids |
-//! | [`queue`] | the queue resource |
+//! | [`queue`] | the queue resource: made, changed, listed |
+//! | [`schema`] | all of it as JSON Schema |
 #![warn(missing_docs)]
 
+pub mod dead_letters;
 pub mod duration;
 pub mod error_code;
 pub mod event;
+pub mod filter;
 pub mod input_error;
 pub mod lease;
 pub mod limits;
+pub mod message;
 pub mod name;
+pub mod page;
 pub mod problem;
+pub mod purge;
 pub mod queue;
 mod reader;
+pub mod schema;
 pub mod send;
 pub mod settle;
 pub mod time;

@@ -1,7 +1,7 @@
 //! Every bound on input, by name.
 //!
-//! A bound that is broken refuses the whole call and stores nothing; none of them clamps. Relations between
-//! bounds are asserted at compile time below.
+//! A bound that is broken refuses the whole call and stores nothing; only sizes of pages are clamped, because a client
+//! that asks for more gets all of it on further pages. Relations between bounds are asserted at compile time below.
 
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ pub const BINARY_BODY_BYTES_MAX: usize = 100 << 20;
 pub const CALL_BYTES_MAX: usize = 1 << 20;
 /// Messages of one queue leased at once, as set by `concurrency_max`.
 pub const CONCURRENCY_MAX: u32 = 1_000_000;
+/// Dead letters on one page.
+pub const DEAD_LETTERS_PAGE_MAX: u32 = 100;
 /// Delay of a send or a nack, and a queue's default delay.
 pub const DELAY_MAX: Duration = Duration::from_secs(12 * 3_600);
 /// Bytes of `meta.display_name`.
@@ -33,10 +35,14 @@ pub const DISPLAY_NAME_BYTES_MAX: usize = 128;
 pub const EVENT_ID_BYTES_MAX: usize = 1_024;
 /// Bytes of one event in a JSON form, counted as sent, spaces and escapes included.
 pub const EVENT_JSON_BYTES_MAX: usize = 256 << 10;
-/// Events in one call.
+/// Events in one call; in a settle call those of all its sends.
 pub const EVENTS_PER_CALL_MAX: usize = 100;
 /// Extension attributes of one event.
 pub const EXTENSIONS_MAX: usize = 64;
+/// Bytes of a list's `filter`.
+pub const FILTER_BYTES_MAX: usize = 1_024;
+/// Terms of a list's `filter`.
+pub const FILTER_TERMS_MAX: usize = 16;
 /// How long finished messages are kept.
 pub const FINISHED_RETENTION_MAX: Duration = Duration::from_secs(14 * 86_400);
 /// Bytes of an id inside a resource name.
@@ -56,7 +62,7 @@ pub const LEASED_MAX: u32 = 1_000_000;
 pub const LEASE_ANSWER_BYTES_MAX: usize = 8 << 20;
 /// Messages in one lease call.
 pub const LEASE_MESSAGES_MAX: u32 = 100;
-/// Leases in one ack, nack or extend call.
+/// Leases in one ack, nack or extend call, and in one settle call together.
 pub const LEASES_PER_CALL_MAX: usize = 100;
 /// Lost leases in a row that a queue may tolerate.
 pub const LOST_IN_A_ROW_MAX: u32 = 100;
@@ -64,17 +70,35 @@ pub const LOST_IN_A_ROW_MAX: u32 = 100;
 pub const MAX_DELIVERIES_MAX: u32 = 100;
 /// Bytes of a message id.
 pub const MESSAGE_ID_BYTES_MAX: usize = 128;
+/// Messages that one replay or redrive names.
+pub const MESSAGE_IDS_PER_CALL_MAX: usize = 100;
+/// Entries on a page of a list unless the call says.
+pub const PAGE_SIZE_DEFAULT: u32 = 50;
+/// Bytes of a page token.
+pub const PAGE_TOKEN_BYTES_MAX: usize = 512;
+/// Messages of one peek unless the call says.
+pub const PEEK_MESSAGES_DEFAULT: u32 = 10;
+/// Messages of one peek.
+pub const PEEK_MESSAGES_MAX: u32 = 100;
+/// Queues on one page.
+pub const QUEUES_PAGE_MAX: u32 = 1_000;
 /// Shortest retention of a queue.
 pub const RETENTION_MIN: Duration = Duration::from_secs(60);
 /// Longest retention of a queue.
 pub const RETENTION_MAX: Duration = Duration::from_secs(14 * 86_400);
 /// Characters of an offending value that an error repeats.
 pub const SHOWN_VALUE_CHARS_MAX: usize = 100;
+/// Shortest time to live of a message.
+pub const TTL_MIN: Duration = Duration::from_secs(1);
+/// Longest time to live of a message.
+pub const TTL_MAX: Duration = RETENTION_MAX;
+/// Paths in one `update_mask`.
+pub const UPDATE_MASK_PATHS_MAX: usize = 32;
 /// Shortest visibility timeout.
 pub const VISIBILITY_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 /// Longest visibility timeout.
 pub const VISIBILITY_TIMEOUT_MAX: Duration = Duration::from_secs(12 * 3_600);
-/// Longest wait of a lease call for messages.
+/// Longest wait of a lease call for messages, and longest time that it fills up a batch.
 pub const WAIT_MAX: Duration = Duration::from_secs(20);
 
 const _: () = {
@@ -87,6 +111,9 @@ const _: () = {
         LEASE_MESSAGES_MAX as usize <= LEASES_PER_CALL_MAX,
         "what one lease call takes, one ack call ends"
     );
+    assert!(PAGE_SIZE_DEFAULT <= DEAD_LETTERS_PAGE_MAX && DEAD_LETTERS_PAGE_MAX <= QUEUES_PAGE_MAX);
+    assert!(PEEK_MESSAGES_DEFAULT <= PEEK_MESSAGES_MAX);
+    assert!(ID_BYTES_MAX * 3 / 2 < PAGE_TOKEN_BYTES_MAX, "a token holds the name of a queue");
     assert!(DELAY_MAX.as_secs() < RETENTION_MAX.as_secs());
     assert!(VISIBILITY_TIMEOUT_MAX.as_secs() < RETENTION_MAX.as_secs());
 };

@@ -9,6 +9,21 @@ use std::fmt;
 use crate::input_error::{Fault, InputError};
 use crate::limits::ID_BYTES_MAX;
 
+/// What [`check_id`] takes, as a pattern, lengths aside.
+pub const ID_PATTERN: &str = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$";
+/// What [`QueueName::parse`] takes.
+pub(crate) const QUEUE_NAME_PATTERN: &str = concat!(
+    "^orgs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/projects/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    "/envs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/queues/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+);
+/// What [`QueueReference::parse`] takes.
+pub(crate) const QUEUE_REFERENCE_PATTERN: &str = concat!(
+    "^(orgs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/projects/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    "/envs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/queues/)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+);
+
+const _: () = assert!(ID_BYTES_MAX == 63, "the patterns above say so");
+
 /// Checks an id.
 pub fn check_id(id: &str) -> Result<(), Fault> {
     let bytes = id.as_bytes();

@@ -4,9 +4,11 @@
 //! update can tell what was left out. Fields that only the server sets (`uid`, `status`, times, generation)
 //! may stand in a body, as they do when a client sends back what it read; they are passed over.
 
+mod list;
 mod read;
 mod spec;
 mod status;
+mod update;
 
 use std::collections::BTreeMap;
 
@@ -15,9 +17,15 @@ use serde::{Serialize, Serializer};
 use crate::name::QueueName;
 use crate::time;
 
+pub use list::{LIST_PARAMETERS, ListQueuesRequest, render_queues};
 pub use read::QueueBody;
+pub(crate) use read::{
+    AT_LIMIT, BACKOFF_NAMES, LIMIT_COUNTS, LOST_LEASE_NAMES, META_NAMES, QUEUE_NAMES, QUEUE_ORDER,
+    SPEC_NAMES, check_key,
+};
 pub use spec::{AtLimit, Backoff, LimitCounts, LostLease, QueueOrder, QueueSpec, Thousandths};
 pub use status::{Condition, ConditionStatus, QueueStatus, Why};
+pub use update::{Naming, QueueUpdate, UpdateMask};
 
 /// The resource as it is answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -20,6 +20,7 @@ use serde_json::value::RawValue;
 use crate::duration;
 use crate::input_error::{Fault, InputError};
 use crate::limits::CALL_BYTES_MAX;
+use crate::time;
 
 /// Where a node stands. Covariant, so that a path may be extended by one on a shorter-lived frame.
 #[derive(Clone, Copy)]
@@ -199,6 +200,11 @@ impl<'p, 'a> Node<'p, 'a> {
         })
     }
 
+    /// A whole JSON number of 32 bits, with a sign.
+    pub(crate) fn signed(&self) -> Result<i32, InputError> {
+        self.expect(self.text().parse().ok(), "a whole number of 32 bits")
+    }
+
     /// A 64-bit count: a JSON number, or the same digits as a string, which is how we write them.
     pub(crate) fn unsigned64(&self) -> Result<u64, InputError> {
         let digits = if self.is_string() { self.string()? } else { Cow::Borrowed(self.text()) };
@@ -220,6 +226,11 @@ impl<'p, 'a> Node<'p, 'a> {
     pub(crate) fn duration(&self, range: RangeInclusive<Duration>) -> Result<Duration, InputError> {
         let text = self.string()?;
         duration::parse_within(&text, range).map_err(|fault| self.refuse(fault))
+    }
+
+    /// An RFC 3339 time, in Unix milliseconds.
+    pub(crate) fn time(&self) -> Result<i64, InputError> {
+        time::parse(&self.string()?).map_err(|fault| self.refuse(fault))
     }
 
     /// One of a closed set of words.

@@ -8,12 +8,20 @@ use std::time::Duration;
 
 use crate::duration;
 use crate::event::{Event, batch, binary, structured, sylphx};
-use crate::input_error::InputError;
-use crate::limits::{DELAY_MAX, EVENTS_PER_CALL_MAX};
+use crate::input_error::{Fault, InputError};
+use crate::limits::{DELAY_MAX, EVENTS_PER_CALL_MAX, TTL_MAX, TTL_MIN};
 use crate::reader::Node;
 use crate::writer;
 
-pub(crate) const DELAY: RangeInclusive<Duration> = Duration::ZERO..=DELAY_MAX;
+/// Delays that a send may have.
+pub const DELAY: RangeInclusive<Duration> = Duration::ZERO..=DELAY_MAX;
+/// Times to live that a send may give.
+pub const TTL: RangeInclusive<Duration> = TTL_MIN..=TTL_MAX;
+
+/// Names of the parameters.
+pub const SEND_PARAMETERS: &[&str] = &["delay", "priority", "ttl"];
+/// Fields of a send in our own form.
+pub(crate) const SEND_NAMES: &[&str] = &["events", "delay"];
 
 /// The form of a body of `:send`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +96,7 @@ impl SendRequest {
 
     fn parse_native(body: &[u8]) -> Result<SendRequest, InputError> {
         let root = Node::root(body)?;
-        let mut object = root.object(&["events", "delay"])?;
+        let mut object = root.object(SEND_NAMES)?;
         let delay = object.optional("delay", |node| node.duration(DELAY))?;
         let list = object.require("events")?;
         let events = list.list(1..=EVENTS_PER_CALL_MAX)?.map(|node| sylphx::parse_node(&node));
@@ -101,12 +109,29 @@ pub fn parse_delay(field: &str, text: &str) -> Result<Duration, InputError> {
     duration::parse_within(text, DELAY).map_err(|fault| fault.at(field, text))
 }
 
+/// The same for a time to live.
+pub fn parse_time_to_live(field: &str, text: &str) -> Result<Duration, InputError> {
+    duration::parse_within(text, TTL).map_err(|fault| fault.at(field, text))
+}
+
+/// The same for a priority.
+pub fn parse_priority(field: &str, text: &str) -> Result<i32, InputError> {
+    text.parse().map_err(|_| Fault::new("a whole number of 32 bits").at(field, text))
+}
+
 /// The answer: message ids in the order of the events.
 pub fn render_sent<Id: AsRef<str>>(message_ids: &[Id]) -> String {
-    let mut out = String::from(r#"{"message_ids":"#);
-    writer::push_list(&mut out, message_ids, |out, id| writer::push_string(out, id.as_ref()));
-    out.push('}');
+    let mut out = String::new();
+    push_sent(&mut out, message_ids);
     out
+}
+
+/// Appends the answer to one send.
+pub(crate) fn push_sent<Id: AsRef<str>>(out: &mut String, message_ids: &[Id]) {
+    out.push('{');
+    writer::push_name(out, "message_ids");
+    writer::push_list(out, message_ids, |out, id| writer::push_string(out, id.as_ref()));
+    out.push('}');
 }
 
 /// Whether a request with these headers is a binary event; see [`SendForm::choose`].

@@ -1,6 +1,8 @@
-//! `:ack`, `:nack` and `:extend`: the calls, and the answer that lists stale leases.
+//! `:ack`, `:nack` and `:extend`: the calls, and the answer that lists stale leases; and `:settle`, all of them in one.
 //!
 //! A lease that is no longer held is not an error here: it is listed, and the others are settled.
+
+mod together;
 
 use std::time::Duration;
 
@@ -10,6 +12,18 @@ use crate::limits::{LEASES_PER_CALL_MAX, MESSAGE_ID_BYTES_MAX};
 use crate::reader::{Node, Object};
 use crate::send::DELAY;
 use crate::writer;
+
+pub(crate) use together::{EXTEND_ENTRY_NAMES, NACK_ENTRY_NAMES, SEND_ENTRY_NAMES, SETTLE_NAMES};
+pub use together::{SettleRequest, SettleSend, render_settled};
+
+/// Fields of an ack.
+pub(crate) const ACK_NAMES: &[&str] = &["leases"];
+/// Fields of a nack.
+pub(crate) const NACK_NAMES: &[&str] = &["leases", "delay"];
+/// Fields of an extension.
+pub(crate) const EXTEND_NAMES: &[&str] = &["leases", "visibility_timeout"];
+/// Fields of a lease's name.
+pub(crate) const LEASE_ID_NAMES: &[&str] = &["message_id", "lease_generation"];
 
 /// Names a lease: which message, and which hold on it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,7 +63,7 @@ impl AckRequest {
     /// Reads a body.
     pub fn parse(body: &[u8]) -> Result<AckRequest, InputError> {
         let root = Node::root(body)?;
-        let mut object = root.object(&["leases"])?;
+        let mut object = root.object(ACK_NAMES)?;
         Ok(AckRequest { leases: read_leases(&mut object)? })
     }
 }
@@ -58,7 +72,7 @@ impl NackRequest {
     /// Reads a body.
     pub fn parse(body: &[u8]) -> Result<NackRequest, InputError> {
         let root = Node::root(body)?;
-        let mut object = root.object(&["leases", "delay"])?;
+        let mut object = root.object(NACK_NAMES)?;
         let delay = object.optional("delay", |node| node.duration(DELAY))?;
         Ok(NackRequest { leases: read_leases(&mut object)?, delay })
     }
@@ -68,7 +82,7 @@ impl ExtendRequest {
     /// Reads a body.
     pub fn parse(body: &[u8]) -> Result<ExtendRequest, InputError> {
         let root = Node::root(body)?;
-        let mut object = root.object(&["leases", "visibility_timeout"])?;
+        let mut object = root.object(EXTEND_NAMES)?;
         let visibility_timeout =
             object.optional("visibility_timeout", |node| node.duration(VISIBILITY_TIMEOUT))?;
         Ok(ExtendRequest { leases: read_leases(&mut object)?, visibility_timeout })
@@ -81,19 +95,25 @@ fn read_leases(object: &mut Object<'_, '_>) -> Result<Vec<LeaseId>, InputError> 
 }
 
 fn read_lease(node: &Node<'_, '_>) -> Result<LeaseId, InputError> {
-    let mut object = node.object(&["message_id", "lease_generation"])?;
+    take_lease(&mut node.object(LEASE_ID_NAMES)?)
+}
+
+fn take_lease(object: &mut Object<'_, '_>) -> Result<LeaseId, InputError> {
     Ok(LeaseId {
         message_id: object.require("message_id")?.string_of(1..=MESSAGE_ID_BYTES_MAX)?,
         lease_generation: object.require("lease_generation")?.unsigned64()?,
     })
 }
 
-/// The answer of all three calls: the leases that were no longer held.
+/// The answer of the three plain calls: the leases that were no longer held.
 pub fn render_stale(leases: &[LeaseId]) -> String {
-    let mut out = String::from(r#"{"stale_leases":"#);
-    writer::push_list(&mut out, leases, |out, lease| {
-        push_lease(out, &lease.message_id, lease.lease_generation)
-    });
+    let mut out = String::from("{");
+    push_stale(&mut out, leases);
     out.push('}');
     out
+}
+
+fn push_stale(out: &mut String, leases: &[LeaseId]) {
+    writer::push_name(out, "stale_leases");
+    writer::push_list(out, leases, |out, lease| push_lease(out, &lease.message_id, lease.lease_generation));
 }

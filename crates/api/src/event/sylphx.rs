@@ -21,7 +21,8 @@ const NAMES: [(&str, &str); 7] = [
     ("data_schema", "dataschema"),
 ];
 
-const FIELDS: &[&str] = &[
+/// Fields of an event.
+pub(crate) const FIELDS: &[&str] = &[
     "id",
     "source",
     "type",

@@ -16,6 +16,43 @@ use crate::name::{QueueName, QueueReference};
 use crate::reader::Node;
 use crate::send::DELAY;
 
+/// Fields of a queue.
+pub(crate) const QUEUE_NAMES: &[&str] = &["name", "uid", "meta", "spec", "status"];
+/// Fields of `meta`.
+pub(crate) const META_NAMES: &[&str] =
+    &["generation", "etag", "create_time", "update_time", "display_name", "labels", "annotations"];
+/// Fields of `spec`.
+pub(crate) const SPEC_NAMES: &[&str] = &[
+    "visibility_timeout",
+    "max_deliveries",
+    "dead_letter_queue",
+    "retention",
+    "at_limit",
+    "backoff",
+    "concurrency_max",
+    "delay",
+    "finished_retention",
+    "fresh_first",
+    "leased_max",
+    "limit_counts",
+    "lost_lease",
+    "order",
+];
+/// Fields of `spec.backoff`.
+pub(crate) const BACKOFF_NAMES: &[&str] = &["initial", "factor", "max", "jitter_min", "jitter_max"];
+/// Fields of `spec.lost_lease`.
+pub(crate) const LOST_LEASE_NAMES: &[&str] = &["spends_attempt", "in_a_row_max", "backs_off"];
+
+/// Words of `at_limit`.
+pub(crate) const AT_LIMIT: [(&str, AtLimit); 2] =
+    [("dead_letter_set", AtLimit::DeadLetterSet), ("drop", AtLimit::Drop)];
+/// Words of `limit_counts`.
+pub(crate) const LIMIT_COUNTS: [(&str, LimitCounts); 2] =
+    [("deliveries", LimitCounts::Deliveries), ("failures", LimitCounts::Failures)];
+/// Words of `order`.
+pub(crate) const QUEUE_ORDER: [(&str, QueueOrder); 2] =
+    [("sent", QueueOrder::Sent), ("visible", QueueOrder::Visible)];
+
 /// What a client gave for a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueBody {
@@ -36,8 +73,11 @@ pub struct QueueBody {
 impl QueueBody {
     /// Reads a body. No body at all gives nothing, which makes a queue with all defaults.
     pub fn parse(body: &[u8]) -> Result<QueueBody, InputError> {
-        let root = Node::optional_root(body)?;
-        let mut object = root.object(&["name", "uid", "meta", "spec", "status"])?;
+        QueueBody::read(&Node::optional_root(body)?)
+    }
+
+    pub(super) fn read(root: &Node<'_, '_>) -> Result<QueueBody, InputError> {
+        let mut object = root.object(QUEUE_NAMES)?;
         let name = object.optional("name", |node| QueueName::parse(&node.path(), &node.string()?))?;
         let spec = object.optional("spec", |node| read_spec(&node))?.unwrap_or_default();
         let mut queue = QueueBody { name, spec, ..QueueBody::default() };
@@ -48,15 +88,7 @@ impl QueueBody {
     }
 
     fn read_meta(&mut self, node: &Node<'_, '_>) -> Result<(), InputError> {
-        let mut object = node.object(&[
-            "generation",
-            "etag",
-            "create_time",
-            "update_time",
-            "display_name",
-            "labels",
-            "annotations",
-        ])?;
+        let mut object = node.object(META_NAMES)?;
         self.etag = object.optional("etag", |node| node.string_of(1..=LABEL_VALUE_BYTES_MAX))?;
         self.display_name =
             object.optional("display_name", |node| node.string_of(0..=DISPLAY_NAME_BYTES_MAX))?;
@@ -82,7 +114,8 @@ fn read_strings(
     entries.collect()
 }
 
-fn check_key(key: &str) -> Result<(), Fault> {
+/// Checks the key of a label or an annotation.
+pub(crate) fn check_key(key: &str) -> Result<(), Fault> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/');
     if (1..=LABEL_KEY_BYTES_MAX).contains(&key.len()) && key.bytes().all(legal) {
         return Ok(());
@@ -92,25 +125,7 @@ fn check_key(key: &str) -> Result<(), Fault> {
 }
 
 fn read_spec(node: &Node<'_, '_>) -> Result<QueueSpec, InputError> {
-    let mut object = node.object(&[
-        "visibility_timeout",
-        "max_deliveries",
-        "dead_letter_queue",
-        "retention",
-        "at_limit",
-        "backoff",
-        "concurrency_max",
-        "delay",
-        "finished_retention",
-        "fresh_first",
-        "leased_max",
-        "limit_counts",
-        "lost_lease",
-        "order",
-    ])?;
-    let at_limit = [("dead_letter_set", AtLimit::DeadLetterSet), ("drop", AtLimit::Drop)];
-    let limit_counts = [("deliveries", LimitCounts::Deliveries), ("failures", LimitCounts::Failures)];
-    let order = [("sent", QueueOrder::Sent), ("visible", QueueOrder::Visible)];
+    let mut object = node.object(SPEC_NAMES)?;
     Ok(QueueSpec {
         visibility_timeout: object
             .optional("visibility_timeout", |node| node.duration(VISIBILITY_TIMEOUT))?,
@@ -118,7 +133,7 @@ fn read_spec(node: &Node<'_, '_>) -> Result<QueueSpec, InputError> {
         dead_letter_queue: object
             .optional("dead_letter_queue", |node| QueueReference::parse(&node.path(), &node.string()?))?,
         retention: object.optional("retention", |node| node.duration(RETENTION_MIN..=RETENTION_MAX))?,
-        at_limit: object.optional("at_limit", |node| node.word(&at_limit))?,
+        at_limit: object.optional("at_limit", |node| node.word(&AT_LIMIT))?,
         backoff: object.optional("backoff", |node| read_backoff(&node))?,
         concurrency_max: object.optional("concurrency_max", |node| node.integer(1..=CONCURRENCY_MAX))?,
         delay: object.optional("delay", |node| node.duration(DELAY))?,
@@ -126,14 +141,14 @@ fn read_spec(node: &Node<'_, '_>) -> Result<QueueSpec, InputError> {
             .optional("finished_retention", |node| node.duration(Duration::ZERO..=FINISHED_RETENTION_MAX))?,
         fresh_first: object.optional("fresh_first", |node| node.boolean())?,
         leased_max: object.optional("leased_max", |node| node.integer(1..=LEASED_MAX))?,
-        limit_counts: object.optional("limit_counts", |node| node.word(&limit_counts))?,
+        limit_counts: object.optional("limit_counts", |node| node.word(&LIMIT_COUNTS))?,
         lost_lease: object.optional("lost_lease", |node| read_lost_lease(&node))?,
-        order: object.optional("order", |node| node.word(&order))?,
+        order: object.optional("order", |node| node.word(&QUEUE_ORDER))?,
     })
 }
 
 fn read_lost_lease(node: &Node<'_, '_>) -> Result<LostLease, InputError> {
-    let mut object = node.object(&["spends_attempt", "in_a_row_max", "backs_off"])?;
+    let mut object = node.object(LOST_LEASE_NAMES)?;
     Ok(LostLease {
         spends_attempt: object.optional("spends_attempt", |node| node.boolean())?,
         in_a_row_max: object.optional("in_a_row_max", |node| node.integer(0..=LOST_IN_A_ROW_MAX))?,
@@ -142,7 +157,7 @@ fn read_lost_lease(node: &Node<'_, '_>) -> Result<LostLease, InputError> {
 }
 
 fn read_backoff(node: &Node<'_, '_>) -> Result<Backoff, InputError> {
-    let mut object = node.object(&["initial", "factor", "max", "jitter_min", "jitter_max"])?;
+    let mut object = node.object(BACKOFF_NAMES)?;
     let wait = |node: Node<'_, '_>| node.duration(Duration::ZERO..=BACKOFF_MAX);
     let jitter = |node: Node<'_, '_>| node.thousandths(0..=BACKOFF_JITTER_THOUSANDTHS_MAX).map(Thousandths);
     let initial = object.optional("initial", wait)?;

@@ -4,8 +4,14 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use millpond_api::lease::{LeaseRequest, LeasedMessage, render_leased, render_leased_batch};
-use millpond_api::send::{SendForm, SendRequest, has_event_headers, parse_delay, render_sent};
-use millpond_api::settle::{AckRequest, ExtendRequest, LeaseId, NackRequest, render_stale};
+use millpond_api::name::QueueReference;
+use millpond_api::purge::{PurgeRequest, PurgeTarget, render_purged};
+use millpond_api::send::{
+    SendForm, SendRequest, has_event_headers, parse_delay, parse_priority, parse_time_to_live, render_sent,
+};
+use millpond_api::settle::{
+    AckRequest, ExtendRequest, LeaseId, NackRequest, SettleRequest, render_settled, render_stale,
+};
 use millpond_api::{AttributeValue, DataKind, ErrorCode, Event, InputError, limits};
 use serde_json::{Value, json};
 
@@ -21,15 +27,22 @@ fn check<T: Debug>(parse: impl Fn(&[u8]) -> Result<T, InputError>, cases: &[(&st
 
 #[test]
 fn a_lease_call_has_defaults() {
-    let defaults =
-        LeaseRequest { max_messages: 1, min_messages: 1, visibility_timeout: None, wait: Duration::ZERO };
+    let defaults = LeaseRequest {
+        max_messages: 1,
+        min_messages: 1,
+        max_wait: None,
+        visibility_timeout: None,
+        wait: Duration::ZERO,
+    };
     for body in ["", " \n", "{}", r#"{"max_messages":null}"#] {
         assert_eq!(LeaseRequest::parse(body.as_bytes()), Ok(defaults.clone()), "{body}");
     }
-    let body = br#"{"max_messages":100,"min_messages":100,"visibility_timeout":"43200s","wait":"20s"}"#;
+    let body =
+        br#"{"max_messages":100,"min_messages":100,"visibility_timeout":"43200s","wait":"20s","max_wait":"0s"}"#;
     let all = LeaseRequest {
         max_messages: 100,
         min_messages: 100,
+        max_wait: Some(Duration::ZERO),
         visibility_timeout: Some(Duration::from_secs(43_200)),
         wait: Duration::from_secs(20),
     };
@@ -63,6 +76,8 @@ fn a_lease_call_has_bounds() {
             (r#"{"wait":"0s"}"#, "ok"),
             (r#"{"wait":"20.001s"}"#, "wait is \"20.001s\", expected a duration from 0s to 20s"),
             (r#"{"wait":"-1s"}"#, "expected a duration in seconds"),
+            (r#"{"max_wait":"20s"}"#, "ok"),
+            (r#"{"max_wait":"20.001s"}"#, "max_wait is \"20.001s\", expected a duration from 0s to 20s"),
             (r#"{"max":1}"#, "max is not a field"),
             ("[]", "body is [], expected an object"),
         ],
@@ -150,6 +165,126 @@ fn a_send_has_a_delay() {
 }
 
 #[test]
+fn options_of_a_send_may_stand_in_the_query() {
+    assert_eq!(parse_time_to_live("ttl", "1s"), Ok(limits::TTL_MIN));
+    assert_eq!(parse_time_to_live("ttl", "1209600s"), Ok(limits::TTL_MAX));
+    assert!(parse_time_to_live("ttl", "0.999s").is_err());
+    assert!(parse_time_to_live("ttl", "1209600.001s").is_err());
+    assert_eq!(parse_priority("priority", "-2147483648"), Ok(i32::MIN));
+    assert_eq!(parse_priority("priority", "2147483647"), Ok(i32::MAX));
+    for text in ["", "2147483648", "1.0", "high"] {
+        let error = parse_priority("priority", text).expect_err(text);
+        assert_eq!(error.field.as_deref(), Some("priority"));
+    }
+}
+
+fn lease_text(number: usize) -> String {
+    format!(r#"{{"message_id":"m{number}","lease_generation":"{number}"}}"#)
+}
+
+fn lease_id(number: usize) -> LeaseId {
+    LeaseId { message_id: format!("m{number}"), lease_generation: number as u64 }
+}
+
+#[test]
+fn a_settle_call_holds_acks_nacks_extends_and_sends() {
+    let body = r#"{"acks":[{"message_id":"m1","lease_generation":1}],
+        "nacks":[{"message_id":"m2","lease_generation":"2","delay":"5s"},{"message_id":"m3","lease_generation":3}],
+        "extends":[{"message_id":"m4","lease_generation":4,"visibility_timeout":"60s"},{"message_id":"m5","lease_generation":5}],
+        "sends":[{"queue":"next","events":[{"id":"1","source":"/s","type":"t"}],"delay":"1s","priority":-7,"ttl":"60s"},
+            {"events":[{"id":"2","source":"/s","type":"t"},{"id":"3","source":"/s","type":"t"}]}],
+        "require":"all"}"#;
+    let request = SettleRequest::parse(body.as_bytes()).expect("valid");
+    assert_eq!(request.leases().cloned().collect::<Vec<_>>(), (1..=5).map(lease_id).collect::<Vec<_>>());
+    assert_eq!(request.nacks, [(lease_id(2), Some(Duration::from_secs(5))), (lease_id(3), None)]);
+    assert_eq!(request.extends, [(lease_id(4), Some(Duration::from_secs(60))), (lease_id(5), None)]);
+    assert!(request.require_all);
+    let [first, second] = &request.sends[..] else { panic!("two sends") };
+    assert_eq!(first.queue, Some(QueueReference::Id("next".to_owned())));
+    assert_eq!((first.delay, first.priority), (Some(Duration::from_secs(1)), -7));
+    assert_eq!((first.time_to_live, first.events.len()), (Some(Duration::from_secs(60)), 1));
+    assert_eq!((&second.queue, second.delay, second.priority), (&None, None, 0));
+    assert_eq!((second.time_to_live, second.events.len()), (None, 2));
+}
+
+#[test]
+fn a_settle_call_has_bounds() {
+    let leases = |count: usize| (0..count).map(lease_text).collect::<Vec<_>>().join(",");
+    let body = |acks, nacks, extends| {
+        format!(
+            r#"{{"acks":[{}],"nacks":[{}],"extends":[{}]}}"#,
+            leases(acks),
+            leases(nacks),
+            leases(extends)
+        )
+    };
+    let events = |count: usize| vec![r#"{"id":"1","source":"/s","type":"t"}"#; count].join(",");
+    let sends = |counts: [usize; 2]| {
+        let [one, two] = counts.map(|count| format!(r#"{{"events":[{}]}}"#, events(count)));
+        format!(r#"{{"sends":[{one},{two}]}}"#)
+    };
+    check(
+        SettleRequest::parse,
+        &[
+            (&body(40, 30, 30), "ok"),
+            (
+                &body(40, 30, 31),
+                "extends is an array of 31, expected at most 100 leases in acks, nacks and extends",
+            ),
+            (&body(101, 0, 0), "acks is an array of 101, expected an array of 0 to 100 items"),
+            (&body(0, 0, 0), "expected a lease in acks, nacks or extends, or a send"),
+            ("{}", "body is {}, expected a lease in acks, nacks or extends, or a send"),
+            ("", "body is not valid json"),
+            (&sends([50, 50]), "ok"),
+            (&sends([50, 51]), "sends[1].events is an array of 51, expected at most 100 events in all sends"),
+            (&sends([1, 0]), "sends[1].events is an array of 0, expected an array of 1 to 100 items"),
+            (r#"{"sends":[{}]}"#, "sends[0].events is missing"),
+            (
+                r#"{"sends":[{"events":[{"id":"1","source":"/s","type":"t"}],"ttl":"0.5s"}]}"#,
+                "sends[0].ttl is",
+            ),
+            (
+                r#"{"sends":[{"events":[{"id":"1","source":"/s","type":"t"}],"priority":1.5}]}"#,
+                "sends[0].priority is 1.5",
+            ),
+            (
+                r#"{"sends":[{"events":[{"id":"1","source":"/s","type":"t"}],"queue":"Q"}]}"#,
+                "sends[0].queue is",
+            ),
+            (
+                r#"{"acks":[{"message_id":"m","lease_generation":1,"delay":"1s"}]}"#,
+                "acks[0].delay is not a field",
+            ),
+            (r#"{"nacks":[{"message_id":"m","lease_generation":1,"delay":"43201s"}]}"#, "nacks[0].delay is"),
+            (
+                r#"{"extends":[{"message_id":"m","lease_generation":1,"visibility_timeout":"0s"}]}"#,
+                "extends[0].visibility_timeout is",
+            ),
+            (r#"{"acks":[],"require":"fresh"}"#, "require is \"fresh\", expected one of all"),
+            (r#"{"leases":[]}"#, "leases is not a field"),
+        ],
+    );
+}
+
+#[test]
+fn a_purge_has_a_target() {
+    let target = |body: &str| PurgeRequest::parse(body.as_bytes()).map(|purge| purge.target);
+    for body in ["", "{}", r#"{"target":null}"#, r#"{"target":"waiting"}"#] {
+        assert_eq!(target(body), Ok(PurgeTarget::Waiting), "{body}");
+    }
+    assert_eq!(target(r#"{"target":"dead_letters"}"#), Ok(PurgeTarget::DeadLetters));
+    assert_eq!(target(r#"{"target":"all"}"#), Ok(PurgeTarget::All));
+    check(
+        PurgeRequest::parse,
+        &[
+            (r#"{"target":"leased"}"#, "target is \"leased\", expected one of all, dead_letters, waiting"),
+            (r#"{"force":true}"#, "force is not a field"),
+        ],
+    );
+    assert_eq!(render_purged(u64::MAX), r#"{"purged_count":"18446744073709551615"}"#);
+}
+
+#[test]
 fn the_form_follows_content_type_then_headers() {
     use SendForm::{Batch, Binary, Native, Structured};
     for (content_type, event_headers, expected) in [
@@ -228,6 +363,10 @@ fn the_other_answers_are_lists() {
     let stale = [LeaseId { message_id: "m".to_owned(), lease_generation: 3 }];
     let answer: Value = serde_json::from_str(&render_stale(&stale)).expect("json");
     assert_eq!(answer, json!({"stale_leases": [{"message_id": "m", "lease_generation": "3"}]}));
+    let settled: Value =
+        serde_json::from_str(&render_settled(&stale, &[vec!["a".to_owned()], vec![]])).expect("json");
+    assert_eq!(settled["stale_leases"], answer["stale_leases"]);
+    assert_eq!(settled["sends"], json!([{"message_ids": ["a"]}, {"message_ids": []}]));
     let echoed = AckRequest::parse(render_stale(&stale).replace("stale_leases", "leases").as_bytes());
     assert_eq!(echoed.map(|ack| ack.leases), Ok(stale.to_vec()), "what is answered can be sent");
 }

@@ -3,12 +3,16 @@
 //! The same entry points have libFuzzer targets under `fuzz/`; here they get a little of both noise and
 //! damaged valid input, on every run.
 
+use millpond_api::dead_letters::{ListDeadLettersRequest, RedriveRequest, ReplayRequest};
 use millpond_api::event::{batch, binary, structured, sylphx};
+use millpond_api::filter::QueueFilter;
 use millpond_api::lease::LeaseRequest;
+use millpond_api::message::PeekRequest;
 use millpond_api::name::{EnvironmentName, QueueName, QueueReference};
-use millpond_api::queue::QueueBody;
-use millpond_api::send::{SendForm, SendRequest, parse_delay};
-use millpond_api::settle::{AckRequest, ExtendRequest, NackRequest};
+use millpond_api::purge::PurgeRequest;
+use millpond_api::queue::{ListQueuesRequest, QueueBody, QueueUpdate, UpdateMask};
+use millpond_api::send::{SendForm, SendRequest, parse_delay, parse_priority, parse_time_to_live};
+use millpond_api::settle::{AckRequest, ExtendRequest, NackRequest, SettleRequest};
 use millpond_api::{DataKind, Event, EventData, duration, limits, time};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -20,6 +24,9 @@ const VALID: &[&str] = &[
     r#"[{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":"aGk="}]"#,
     r#"{"max_messages":10,"min_messages":2,"visibility_timeout":"30s","wait":"20s"}"#,
     r#"{"leases":[{"message_id":"m","lease_generation":"18446744073709551615"}],"delay":"1.5s"}"#,
+    r#"{"acks":[{"message_id":"m","lease_generation":1}],"nacks":[{"message_id":"n","lease_generation":2,"delay":"1s"}],"sends":[{"queue":"next","events":[{"id":"1","source":"/s","type":"t"}],"priority":-1,"ttl":"60s"}],"require":"all"}"#,
+    r#"{"destination":"next","start_time":"2026-10-07T12:30:00Z","end_time":"2027-10-07T12:30:00Z","message_ids":null}"#,
+    r#"{"max_messages":10,"state":"dead"}"#,
     r#"{"name":"orgs/a/projects/b/envs/c/queues/d","meta":{"labels":{"a":"b"}},"spec":{"max_deliveries":5,"dead_letter_queue":"dead","backoff":{"initial":"1s","factor":1.5,"jitter_min":0.5,"jitter_max":1.5},"lost_lease":{"in_a_row_max":10},"order":"sent"}}"#,
 ];
 
@@ -33,11 +40,28 @@ fn parse_everything(bytes: &[u8]) {
     }
     let _ = (LeaseRequest::parse(bytes), QueueBody::parse(bytes));
     let _ = (AckRequest::parse(bytes), NackRequest::parse(bytes), ExtendRequest::parse(bytes));
+    let _ = (PeekRequest::parse(bytes), PurgeRequest::parse(bytes));
+    let _ = (ReplayRequest::parse(bytes), RedriveRequest::parse(bytes));
+    if let Ok(settle) = SettleRequest::parse(bytes) {
+        let events = settle.sends.iter().map(|send| send.events.len()).sum::<usize>();
+        assert!(
+            settle.leases().count() <= limits::LEASES_PER_CALL_MAX && events <= limits::EVENTS_PER_CALL_MAX
+        );
+        assert!(settle.leases().count() + events > 0);
+    }
+    let update = QueueUpdate::parse(bytes, None);
+    assert_eq!(update.map(|update| update.body), QueueBody::parse(bytes));
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _ = (duration::parse(text), time::parse(text), parse_delay("delay", text));
         let _ = (EnvironmentName::parse("name", text), QueueName::parse("name", text));
         let _ = (QueueReference::parse("name", text), Event::from_stored(text, None));
         let _ = SendForm::choose(Some(text), false);
+        let _ = (parse_priority("priority", text), parse_time_to_live("ttl", text));
+        let _ = (QueueFilter::parse(text), UpdateMask::parse(text));
+        let environment = EnvironmentName::new("a", "b", "c").expect("valid");
+        let _ = ListQueuesRequest::parse(&environment, |_| Some(text));
+        let queue = QueueName::new(environment, "d").expect("valid");
+        let _ = ListDeadLettersRequest::parse(&queue, |_| Some(text));
     }
 }
 
@@ -50,12 +74,15 @@ fn reread(event: &Event) {
 
 #[test]
 fn the_valid_samples_are_each_taken_by_a_parser() {
-    let takes: [fn(&[u8]) -> bool; 6] = [
+    let takes: [fn(&[u8]) -> bool; 9] = [
         |bytes| SendRequest::parse(SendForm::Native, bytes).is_ok(),
         |bytes| SendRequest::parse(SendForm::Structured, bytes).is_ok(),
         |bytes| SendRequest::parse(SendForm::Batch, bytes).is_ok(),
         |bytes| LeaseRequest::parse(bytes).is_ok(),
         |bytes| NackRequest::parse(bytes).is_ok(),
+        |bytes| SettleRequest::parse(bytes).is_ok(),
+        |bytes| RedriveRequest::parse(bytes).is_ok(),
+        |bytes| PeekRequest::parse(bytes).is_ok(),
         |bytes| QueueBody::parse(bytes).is_ok(),
     ];
     for (sample, taken) in VALID.iter().zip(takes) {

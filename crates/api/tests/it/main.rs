@@ -5,4 +5,6 @@ mod error_pages;
 mod event_rules;
 mod forms;
 mod fuzzed;
+mod messages;
 mod queues;
+mod schemas;

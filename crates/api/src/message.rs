@@ -1,0 +1,180 @@
+//! Messages as resources: one looked up, or many in a peek or on a page of dead letters. Nothing is leased or counted.
+
+use crate::event::{Event, sylphx};
+use crate::input_error::InputError;
+use crate::limits::{PEEK_MESSAGES_DEFAULT, PEEK_MESSAGES_MAX};
+use crate::name::QueueName;
+use crate::reader::Node;
+use crate::{time, writer};
+
+/// Fields of a peek.
+pub(crate) const PEEK_NAMES: &[&str] = &["max_messages", "state"];
+/// States that a peek can look into, with their words.
+pub(crate) const PEEK_STATES: [(&str, MessageState); 5] = [
+    ("completed", MessageState::Completed),
+    ("dead", MessageState::Dead),
+    ("delayed", MessageState::Delayed),
+    ("leased", MessageState::Leased),
+    ("ready", MessageState::Ready),
+];
+
+/// Where a message is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageState {
+    /// Ended before it was done.
+    Cancelled,
+    /// Done, and kept for a while.
+    Completed,
+    /// Out of attempts, in the queue's dead-letter set.
+    Dead,
+    /// Waits for its time.
+    Delayed,
+    /// Held by a consumer.
+    Leased,
+    /// Could be leased.
+    Ready,
+}
+
+impl MessageState {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MessageState::Cancelled => "cancelled",
+            MessageState::Completed => "completed",
+            MessageState::Dead => "dead",
+            MessageState::Delayed => "delayed",
+            MessageState::Leased => "leased",
+            MessageState::Ready => "ready",
+        }
+    }
+}
+
+/// What `:peek` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeekRequest {
+    /// At most this many messages.
+    pub max_messages: u32,
+    /// Which ones.
+    pub state: MessageState,
+}
+
+impl PeekRequest {
+    /// Reads a body. No body at all looks at the first ten that are ready.
+    pub fn parse(body: &[u8]) -> Result<PeekRequest, InputError> {
+        let root = Node::optional_root(body)?;
+        let mut object = root.object(PEEK_NAMES)?;
+        let max_messages = object.optional("max_messages", |node| node.integer(1..=PEEK_MESSAGES_MAX))?;
+        let state = object.optional("state", |node| node.word(&PEEK_STATES))?;
+        Ok(PeekRequest {
+            max_messages: max_messages.unwrap_or(PEEK_MESSAGES_DEFAULT),
+            state: state.unwrap_or(MessageState::Ready),
+        })
+    }
+}
+
+/// A message as it is answered. Times are Unix milliseconds.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// The id that `:send` answered.
+    pub message_id: String,
+    /// The queue that holds it.
+    pub queue: QueueName,
+    /// Where it is on its way.
+    pub state: MessageState,
+    /// What was sent.
+    pub event: Event,
+    /// Higher is handed out first.
+    pub priority: i32,
+    /// Leases granted.
+    pub delivery_count: u32,
+    /// Attempts spent.
+    pub failure_count: u32,
+    /// Leases that ran out in a row.
+    pub lost_lease_count: u32,
+    /// When it was sent.
+    pub send_time: i64,
+    /// From when on it can be leased, while it waits.
+    pub visible_time: Option<i64>,
+    /// When its lease ends, while it is leased.
+    pub lease_expire_time: Option<i64>,
+    /// When it is removed, unless it is leased then.
+    pub expire_time: i64,
+    /// Set once it was out of attempts, here or in the queue that it came from.
+    pub dead_letter: Option<MessageDeath>,
+    /// When it was done.
+    pub finish_time: Option<i64>,
+    /// Bytes of attributes and data.
+    pub size_bytes: u64,
+}
+
+/// How a message came to be a dead letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageDeath {
+    /// When, in Unix milliseconds.
+    pub time: i64,
+    /// One word for why.
+    pub reason: &'static str,
+    /// In which queue.
+    pub queue: QueueName,
+}
+
+impl Message {
+    /// The resource as JSON.
+    pub fn render(&self) -> String {
+        let mut out = String::new();
+        self.render_into(&mut out);
+        out
+    }
+
+    fn render_into(&self, out: &mut String) {
+        out.push('{');
+        writer::push_text_field(out, "message_id", &self.message_id);
+        writer::push_text_field(out, "queue", &self.queue.to_string());
+        writer::push_text_field(out, "state", self.state.as_str());
+        writer::push_name(out, "event");
+        sylphx::render_into(out, &self.event);
+        writer::push_name(out, "priority");
+        writer::push_display(out, self.priority);
+        for (name, count) in [
+            ("delivery_count", self.delivery_count),
+            ("failure_count", self.failure_count),
+            ("lost_lease_count", self.lost_lease_count),
+        ] {
+            writer::push_name(out, name);
+            writer::push_display(out, count);
+        }
+        let death = self.dead_letter.as_ref();
+        for (name, millis) in [
+            ("send_time", Some(self.send_time)),
+            ("visible_time", self.visible_time),
+            ("lease_expire_time", self.lease_expire_time),
+            ("expire_time", Some(self.expire_time)),
+            ("dead_letter_time", death.map(|death| death.time)),
+            ("finish_time", self.finish_time),
+        ] {
+            if let Some(millis) = millis {
+                writer::push_text_field(out, name, &time::render(millis));
+            }
+        }
+        if let Some(death) = death {
+            writer::push_text_field(out, "dead_letter_reason", death.reason);
+            writer::push_text_field(out, "dead_letter_queue", &death.queue.to_string());
+        }
+        writer::push_text_field(out, "size_bytes", &self.size_bytes.to_string());
+        out.push('}');
+    }
+}
+
+/// The answer of `:peek`.
+pub fn render_messages(messages: &[Message]) -> String {
+    let mut out = String::from("{");
+    push_messages(&mut out, messages);
+    out.push('}');
+    out
+}
+
+/// Appends `"messages":[…]` to an object.
+pub(crate) fn push_messages(out: &mut String, messages: &[Message]) {
+    writer::push_name(out, "messages");
+    writer::push_list(out, messages, |out, message| message.render_into(out));
+}

@@ -1,0 +1,44 @@
+//! The message resource.
+
+use serde_json::{Value, json};
+
+use super::queues::next_page_token;
+use super::{about, answer, answer_with, component, count, integer, list, time, words};
+use crate::limits::{DEAD_LETTERS_PAGE_MAX, PEEK_MESSAGES_MAX};
+
+pub(super) fn all() -> Vec<(&'static str, Value)> {
+    let messages = |most: u32| list(component("Message"), 0..=usize::try_from(most).unwrap_or(usize::MAX));
+    let page = vec![("messages", messages(DEAD_LETTERS_PAGE_MAX)), ("next_page_token", next_page_token())];
+    vec![
+        ("DeadLetterList", answer(page)),
+        ("Message", message()),
+        ("MessageList", answer(vec![("messages", messages(PEEK_MESSAGES_MAX))])),
+    ]
+}
+
+fn message() -> Value {
+    let number = || json!({ "type": "integer", "minimum": 0 });
+    let string = || json!({ "type": "string" });
+    let always = vec![
+        ("message_id", string()),
+        ("queue", about(string(), "The whole name of the queue that holds it.")),
+        ("state", words(["cancelled", "completed", "dead", "delayed", "leased", "ready"])),
+        ("event", component("Event")),
+        ("priority", integer(i32::MIN..=i32::MAX)),
+        ("delivery_count", about(number(), "Leases granted.")),
+        ("failure_count", about(number(), "Attempts spent.")),
+        ("lost_lease_count", about(number(), "Leases that ran out in a row.")),
+        ("send_time", time()),
+        ("expire_time", about(time(), "When it is removed, unless it is leased then.")),
+        ("size_bytes", about(count(), "Bytes of attributes and data.")),
+    ];
+    let sometimes = vec![
+        ("visible_time", about(time(), "From when on it can be leased, while it waits.")),
+        ("lease_expire_time", about(time(), "When its lease ends, while it is leased.")),
+        ("dead_letter_time", about(time(), "When it was out of attempts.")),
+        ("dead_letter_reason", words(["attempts_spent", "leases_lost"])),
+        ("dead_letter_queue", about(string(), "The whole name of the queue in which that was.")),
+        ("finish_time", about(time(), "When it was done.")),
+    ];
+    answer_with(always, sometimes)
+}

@@ -1,0 +1,16 @@
+//! `:peek` and `:purge`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use millpond_api::limits;
+use millpond_api::message::PeekRequest;
+use millpond_api::purge::PurgeRequest;
+
+fuzz_target!(|body: &[u8]| {
+    if let Ok(peek) = PeekRequest::parse(body) {
+        assert!((1..=limits::PEEK_MESSAGES_MAX).contains(&peek.max_messages));
+    }
+    if let Err(error) = PurgeRequest::parse(body) {
+        assert!(!error.detail.is_empty());
+    }
+});
