@@ -29,13 +29,20 @@ impl Confirm {
     }
 
     /// Asks, and fails unless the answer is yes.
-    pub(crate) fn ask(self, what: &str, question: &str) -> Outcome<()> {
-        let mut stderr = io::stderr().lock();
-        let mut answer = String::new();
-        let asked = write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush());
-        asked
-            .and_then(|()| io::stdin().read_line(&mut answer))
-            .map_err(|error| Failure::new(Exit::Refused, format!("cannot {what}"), error.to_string()))?;
+    pub(crate) async fn ask(self, what: &str, question: &str) -> Outcome<()> {
+        let question = format!("{question} [y/N] ");
+        let failed =
+            |error: io::Error| Failure::new(Exit::Refused, format!("cannot {what}"), error.to_string());
+        // On a thread of its own, so that Ctrl-C is heard meanwhile.
+        let asked = tokio::task::spawn_blocking(move || {
+            let mut stderr = io::stderr();
+            write!(stderr, "{question}")?;
+            stderr.flush()?;
+            let mut answer = String::new();
+            io::stdin().read_line(&mut answer)?;
+            Ok(answer)
+        });
+        let answer = asked.await.map_err(io::Error::other).and_then(|answer| answer).map_err(failed)?;
         match answer.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Ok(()),
             _ => Err(Failure::new(Exit::Refused, format!("did not {what}"), "it was not confirmed")),

@@ -27,6 +27,11 @@ impl Format {
     }
 }
 
+/// Tells people something, on stderr. If nobody can hear it, that is no reason to fail.
+pub(crate) fn tell(text: &str) {
+    let _: io::Result<()> = writeln!(io::stderr(), "{text}");
+}
+
 /// Prints a text, a line break after it.
 pub(crate) fn print(text: &str) -> Outcome<()> {
     let mut stdout = io::stdout().lock();

@@ -5,8 +5,8 @@
 //! cargo run -p millpond-engine --example embed -- ./pond  # in SQLite files below ./pond
 //! ```
 //!
-//! What is answered is as durable as it is over HTTP, and the same rules hold: they are the core's. One process at a time
-//! holds a directory.
+//! What is answered is as durable as it is over HTTP, and the same rules hold: they are the core's. One factory at a time
+//! holds a directory; to start a second engine on it in the same process, give it the same factory.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -78,7 +78,10 @@ async fn send(engine: &Engine, texts: &[&str]) -> Result<(), Box<dyn Error>> {
     };
     let messages = texts.iter().map(message).collect();
     // With an idempotency key the same send could be made again without doing it twice.
-    match submit(engine, Command::Send(Send { queue: QUEUE.into(), messages, idempotency: None })).await?.outcome {
+    match submit(engine, Command::Send(Send { queue: QUEUE.into(), messages, idempotency: None }))
+        .await?
+        .outcome
+    {
         Outcome::Sent(_) => Ok(()),
         other => Err(format!("nothing was sent: {other:?}").into()),
     }
@@ -105,8 +108,7 @@ async fn work(engine: &Engine) -> Result<Vec<String>, Box<dyn Error>> {
     }
     let texts: Vec<String> =
         answer.contents.iter().map(|content| String::from_utf8_lossy(&content.data).into_owned()).collect();
-    let settlement =
-        |lease| Settlement { queue: QUEUE.into(), lease, action: SettleAction::Ack };
+    let settlement = |lease| Settlement { queue: QUEUE.into(), lease, action: SettleAction::Ack };
     let settle = Settle {
         settlements: grants.iter().map(|grant| settlement(grant.lease())).collect(),
         // What is sent here commits together with the acks, or not at all.

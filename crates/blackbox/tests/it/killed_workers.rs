@@ -51,7 +51,11 @@ fn every_message_is_worked_on_however_often_the_worker_is_killed() {
     journal.wait_for_all(&sent);
     let status = last.wait().expect("it can be waited for");
     assert_eq!(status.code(), Some(0), "MILLPOND_SEED={seed} MILLPOND_KILLS={kills}");
-    assert_eq!(client.counts(QUEUE).expect("counts"), Counts::default(), "nothing is left, and nothing is dead");
+    assert_eq!(
+        client.counts(QUEUE).expect("counts"),
+        Counts::default(),
+        "nothing is left, and nothing is dead"
+    );
 
     let begun: u64 = journal.begun.values().sum();
     eprintln!("{} messages, begun {begun} times", sent.len());

@@ -66,6 +66,12 @@ fn what_cannot_be_taken_back_is_asked_for() {
     terminal.wait_for("code: 1.");
     assert_eq!(counts(), 2);
 
+    // A question can be left.
+    terminal.line("millpond queue delete mail");
+    terminal.wait_for("[y/N] ");
+    terminal.key("C-c");
+    terminal.wait_for("interrupted");
+
     terminal.line("millpond queue purge mail; echo \"code:\"\" $?\"\".\"");
     terminal.wait_for("[y/N] ");
     terminal.line("yes");

@@ -7,6 +7,7 @@ use millpond_client::DeadLetterQuery;
 
 use super::{Common, peek};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::output::tell;
 use crate::value;
 
 /// Dead letters asked for at once, as the server has it.
@@ -64,9 +65,9 @@ impl List {
         }
         peek::show_list(&messages, self.common.format.json)?;
         if more {
-            eprintln!("there are more; --max COUNT shows them");
+            tell("there are more; --max COUNT shows them");
         } else if messages.is_empty() && !self.common.format.json {
-            eprintln!("no dead letters in {}", self.queue);
+            tell(&format!("no dead letters in {}", self.queue));
         }
         Ok(Exit::Done)
     }

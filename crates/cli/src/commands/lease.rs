@@ -7,7 +7,7 @@ use millpond_client::{LeaseOptions, LeasedMessage};
 
 use super::Common;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::output::{data_line, print, print_json, safe, when};
+use crate::output::{data_line, print, print_json, safe, tell, when};
 use crate::value;
 
 #[derive(Debug, Args)]
@@ -56,7 +56,7 @@ impl Lease {
             }
         }
         if messages.is_empty() && !self.common.format.json {
-            eprintln!("nothing to lease; `millpond why {}` says why", self.queue);
+            tell(&format!("nothing to lease; `millpond why {}` says why", self.queue));
         }
         Ok(Exit::Done)
     }

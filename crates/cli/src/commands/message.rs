@@ -126,7 +126,8 @@ impl Delete {
         if !self.confirm.is_given() {
             let state = client.get_message(&self.queue, &self.message).await.map_err(failed)?.state;
             self.confirm
-                .ask(&what, &format!("Delete message {}, which is {}?", self.message, state.as_str()))?;
+                .ask(&what, &format!("Delete message {}, which is {}?", self.message, state.as_str()))
+                .await?;
         }
         client.delete_message(&self.queue, &self.message).await.map_err(failed)?;
         let answer = json!({ "message_id": self.message, "deleted": true });

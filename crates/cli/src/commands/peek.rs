@@ -5,7 +5,7 @@ use millpond_client::{Message, MessageState};
 
 use super::Common;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::output::{Table, data_line, print, print_json, safe, when};
+use crate::output::{Table, data_line, print, print_json, safe, tell, when};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum State {
@@ -59,7 +59,7 @@ impl Peek {
             messages.map_err(|error| Failure::call(&format!("look into {}", self.queue), &error))?;
         show_list(&messages, self.common.format.json)?;
         if messages.is_empty() && !self.common.format.json {
-            eprintln!("nothing {} in {}", state.as_str(), self.queue);
+            tell(&format!("nothing {} in {}", state.as_str(), self.queue));
         }
         Ok(Exit::Done)
     }

@@ -4,7 +4,7 @@
 //! of the line, so the same file under the same key is sent once, however often the command runs within a day.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,6 +12,7 @@ use indicatif::ProgressBar;
 use millpond_client::{Client, Data, Error, Event, SendOptions, new_idempotency_key};
 use serde_json::json;
 use serde_json::value::RawValue;
+use tokio::sync::mpsc;
 
 use super::Common;
 use crate::exit::{Exit, Failure, Outcome};
@@ -22,6 +23,10 @@ use crate::{progress, value};
 const BATCH_EVENTS: usize = 100;
 /// Bytes of events in one call: a little less than the server takes, for what stands around them.
 const BATCH_BYTES: usize = (1 << 20) - 1_024;
+/// Lines that are read ahead.
+const LINES_AHEAD: usize = 1_000;
+/// How long a batch from stdin waits for its next line.
+const IDLE_MAX: Duration = Duration::from_millis(100);
 /// An event of more bytes than this as JSON has its data sent as the body of a call of its own.
 const EVENT_BYTES: usize = 256 << 10;
 
@@ -119,9 +124,12 @@ impl Send {
         lines.progress.finish_and_clear();
         let sent = sender.sent;
         if let Err(failure) = done {
-            let again = format!("run it again with --idempotency-key {key}: what was sent is not sent twice");
-            let so_far = count_of(sent, "message");
-            return Err(failure.advise(format!("{so_far} sent so far; {again}")));
+            let again = if lines.is_stdin && self.idempotency_key.is_none() {
+                "send the rest".to_owned()
+            } else {
+                format!("run it again with --idempotency-key {key}: what was sent is not sent twice")
+            };
+            return Err(failure.advise(format!("{} sent so far; {again}", count_of(sent, "message"))));
         }
         if !self.common.format.json {
             print(&format!("sent {} to {}", count_of(sent, "message"), self.queue))?;
@@ -180,7 +188,7 @@ struct Batch {
 
 impl Sender<'_> {
     async fn send_all(&mut self, lines: &mut Lines) -> Outcome<()> {
-        while let Some((number, text)) = lines.next()? {
+        while let Some((number, text)) = self.next(lines).await? {
             let event = self.read(number, &text).map_err(|error| {
                 let what = format!("cannot send line {number} of {}", lines.name);
                 Failure::usage(what, error.to_string())
@@ -202,6 +210,20 @@ impl Sender<'_> {
             }
         }
         self.flush(lines).await
+    }
+
+    /// The next line. If a producer is slow, what it has written so far is sent, and not kept until there is more.
+    async fn next(&mut self, lines: &mut Lines) -> Outcome<Option<(u64, String)>> {
+        // Under a key of the user's the batches have to be the same the next time.
+        let is_patient = !lines.is_stdin || self.send.idempotency_key.is_some();
+        if is_patient || self.batch.events.is_empty() {
+            return lines.next().await;
+        }
+        if let Ok(line) = tokio::time::timeout(IDLE_MAX, lines.next()).await {
+            return line;
+        }
+        self.flush(lines).await?;
+        lines.next().await
     }
 
     fn read(&self, number: u64, text: &str) -> serde_json::Result<Event> {
@@ -261,55 +283,73 @@ fn is_event(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<Marked>(text).is_ok()
 }
 
-/// Lines of a file or of stdin, with their numbers; blank ones are passed over.
+/// Lines of a file or of stdin, with their numbers; blank ones are passed over. They are read on a thread of its own, so
+/// that Ctrl-C is heard while the input is slow.
 struct Lines {
     name: String,
-    input: Box<dyn BufRead>,
-    number: u64,
+    lines: mpsc::Receiver<io::Result<Line>>,
     progress: ProgressBar,
-    /// Whether the progress counts bytes.
-    measured: bool,
+    is_stdin: bool,
+}
+
+struct Line {
+    number: u64,
+    text: String,
+    /// Bytes of input up to its end.
+    end: u64,
 }
 
 impl Lines {
     fn open(path: &str) -> Outcome<Self> {
         if path == "-" {
-            let input = Box::new(io::stdin().lock());
-            let progress = progress::spinner();
-            return Ok(Self { name: "stdin".to_owned(), input, number: 0, progress, measured: false });
+            let (lines, name) = (read_lines(io::stdin()), "stdin".to_owned());
+            return Ok(Self { name, lines, progress: progress::spinner(), is_stdin: true });
         }
         let fail = |error: io::Error| Failure::usage(format!("cannot read {path}"), error.to_string());
         let file = File::open(path).map_err(fail)?;
-        let bytes = file.metadata().map_err(fail)?.len();
-        let input = Box::new(BufReader::new(file));
-        Ok(Self {
-            name: path.to_owned(),
-            input,
-            number: 0,
-            progress: progress::of_bytes(bytes),
-            measured: true,
-        })
+        let progress = progress::of_bytes(file.metadata().map_err(fail)?.len());
+        Ok(Self { name: path.to_owned(), lines: read_lines(file), progress, is_stdin: false })
     }
 
-    fn next(&mut self) -> Outcome<Option<(u64, String)>> {
-        loop {
-            let mut text = String::new();
-            let read = self.input.read_line(&mut text).map_err(|error| {
-                let what = format!("cannot read line {} of {}", self.number + 1, self.name);
-                Failure::usage(what, error.to_string())
-            })?;
-            if read == 0 {
-                return Ok(None);
+    async fn next(&mut self) -> Outcome<Option<(u64, String)>> {
+        match self.lines.recv().await {
+            None => Ok(None),
+            Some(Ok(line)) => {
+                if !self.is_stdin {
+                    self.progress.set_position(line.end);
+                }
+                Ok(Some((line.number, line.text)))
             }
-            self.number += 1;
-            if self.measured {
-                self.progress.inc(read as u64);
-            }
-            if !text.trim().is_empty() {
-                return Ok(Some((self.number, text)));
-            }
+            Some(Err(error)) => Err(Failure::usage(format!("cannot read {}", self.name), error.to_string())),
         }
     }
+}
+
+fn read_lines(input: impl io::Read + std::marker::Send + 'static) -> mpsc::Receiver<io::Result<Line>> {
+    let (sender, receiver) = mpsc::channel(LINES_AHEAD);
+    // It ends with its input, or when nobody wants more; until then it may wait for ever, and the process ends without it.
+    std::thread::spawn(move || {
+        let mut input = BufReader::new(input);
+        let (mut number, mut end) = (0, 0);
+        loop {
+            let mut text = String::new();
+            let line = match input.read_line(&mut text) {
+                Ok(0) => return,
+                Ok(read) => {
+                    number += 1;
+                    end += read as u64;
+                    Ok(Line { number, text, end })
+                }
+                Err(error) => Err(error),
+            };
+            let is_last = line.is_err();
+            let is_blank = line.as_ref().is_ok_and(|line| line.text.trim().is_empty());
+            if !is_blank && (sender.blocking_send(line).is_err() || is_last) {
+                return;
+            }
+        }
+    });
+    receiver
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! `millpond ack`, `nack` and `extend`: settles leases by hand.
 
-use std::io::BufRead as _;
 use std::time::Duration;
 
 use clap::Args;
@@ -88,7 +87,7 @@ impl Leases {
         done: &str,
         call: impl AsyncFn(&Client, &str, &[Lease]) -> Result<Vec<Lease>, Error>,
     ) -> Outcome {
-        let leases = self.read(verb)?;
+        let leases = self.read(verb).await?;
         let client = self.common.client()?;
         let mut stale = Vec::new();
         for part in leases.chunks(LEASES_PER_CALL) {
@@ -108,7 +107,7 @@ impl Leases {
         Err(Failure::new(Exit::Refused, format!("could not {verb} all"), why).advise(advice))
     }
 
-    fn read(&self, verb: &str) -> Outcome<Vec<Lease>> {
+    async fn read(&self, verb: &str) -> Outcome<Vec<Lease>> {
         let refuse = |why: String| Failure::usage(format!("cannot {verb}"), why);
         let mut leases = Vec::new();
         for text in &self.leases {
@@ -116,11 +115,12 @@ impl Leases {
                 leases.push(value::lease(text).map_err(refuse)?);
                 continue;
             }
-            for line in std::io::stdin().lock().lines() {
-                let line = line.map_err(|error| refuse(format!("stdin cannot be read: {error}")))?;
-                if !line.trim().is_empty() {
-                    leases.push(read_line(line.trim()).map_err(refuse)?);
-                }
+            // On a thread of its own, so that Ctrl-C is heard meanwhile.
+            let read = tokio::task::spawn_blocking(|| std::io::read_to_string(std::io::stdin()));
+            let input = read.await.map_err(std::io::Error::other).and_then(|input| input);
+            let input = input.map_err(|error| refuse(format!("stdin cannot be read: {error}")))?;
+            for line in input.lines().map(str::trim).filter(|line| !line.is_empty()) {
+                leases.push(read_line(line).map_err(refuse)?);
             }
         }
         Ok(leases)

@@ -17,6 +17,7 @@ use self::child::Runner;
 use self::report::Report;
 use super::Common;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::output::tell;
 use crate::value;
 
 /// With `--drain`, a server that is away for so long ends the work.
@@ -112,7 +113,7 @@ impl Work {
     fn outcome(&self, tally: &Tally, stops: &Stops, report: &Report) -> Outcome {
         report.failure()?;
         let Tally { acked, nacked, lost, .. } = tally;
-        eprintln!("millpond: {}: {acked} done, {nacked} failed, {lost} lost", self.queue);
+        tell(&format!("millpond: {}: {acked} done, {nacked} failed, {lost} lost", self.queue));
         let stopped = stops.drain.is_cancelled();
         Ok(match () {
             () if stops.kill.is_cancelled() || (self.drain && stopped) => Exit::Interrupted,
@@ -137,7 +138,7 @@ fn watch_signals(stops: Stops) -> Outcome<impl Future<Output = ()>> {
                 _ = interrupts.recv() => {}
                 _ = terminates.recv() => {}
             }
-            eprintln!("millpond: {told}");
+            tell(&format!("millpond: {told}"));
             token.cancel();
         }
         std::future::pending().await

@@ -1,5 +1,8 @@
 //! Sending files: lines, batches, and taking up again what was not finished.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::process::{Ran, Server, run};
@@ -136,10 +139,46 @@ fn a_server_that_goes_away_is_told_with_how_to_go_on() {
     server.signal(libc::SIGKILL);
     assert!(!server.ended().0.success());
     let mut lines = tempfile::NamedTempFile::new().expect("a file");
-    std::io::Write::write_all(&mut lines, b"1\n2\n").expect("written");
+    lines.write_all(b"1\n2\n").expect("written");
     let mut command = crate::process::millpond();
     command.args(["send", "mail", "--server", &url, "--file"]).arg(lines.path());
     let stderr = Ran::of(run(&mut command)).failed(3);
     assert!(stderr.contains("cannot send lines 1 to 2 of "), "{stderr}");
     assert!(stderr.contains("0 messages sent so far; run it again with --idempotency-key "), "{stderr}");
+}
+
+#[test]
+fn what_a_slow_producer_has_written_is_sent_before_it_is_done() {
+    let (_directory, server) = server();
+    let mut command = server.command(&["send", "mail", "-", "--json"]);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("the binary runs");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin.write_all(b"1\n").expect("written");
+    assert_eq!(server.json("lease", &["mail", "--wait", "20s"])[0]["event"]["data"], 1);
+    stdin.write_all(b"2\n").expect("written");
+    drop(stdin);
+    assert_eq!(Ran::of(child.wait_with_output().expect("it ends")).done().lines().count(), 2);
+    assert_eq!(ready_count(&server), "1");
+}
+
+#[test]
+fn an_interrupt_is_heard_while_the_input_is_slow() {
+    let (_directory, server) = server();
+    let mut command = server.command(&["send", "mail", "-", "--json"]);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("the binary runs");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin.write_all(b"1\n").expect("written");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line).expect("utf-8");
+    assert!(line.contains("msg_"), "{line}");
+    let id = i32::try_from(child.id()).expect("a process id");
+    // Safety: the process is ours, has not been waited for, and so has its id still.
+    #[allow(unsafe_code)]
+    let sent = unsafe { libc::kill(id, libc::SIGINT) };
+    assert_eq!(sent, 0, "it can be signalled");
+    let stderr = Ran::of(child.wait_with_output().expect("it ends")).failed(130);
+    assert!(stderr.contains("1 message sent so far; send the rest"), "{stderr}");
+    drop(stdin);
 }

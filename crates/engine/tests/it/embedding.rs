@@ -18,8 +18,9 @@ async fn what_is_sent_is_worked_on_without_http() {
 #[tokio::test]
 async fn on_disk_a_second_start_finds_the_queue_of_the_first() {
     let directory = tempfile::tempdir().expect("a directory");
-    let open = || Arc::new(SqliteFactory::open(directory.path(), SqliteSettings::default()).expect("it opens"));
-    assert_eq!(embed::deliver(open(), &["a"]).await.expect("it works"), ["a"]);
-    let again = embed::deliver(open(), &["b"]).await.expect_err("the queue is there");
+    let factory = SqliteFactory::open(directory.path(), SqliteSettings::default());
+    let factory = Arc::new(factory.expect("it opens"));
+    assert_eq!(embed::deliver(factory.clone(), &["a"]).await.expect("it works"), ["a"]);
+    let again = embed::deliver(factory, &["b"]).await.expect_err("the queue is there");
     assert!(again.to_string().contains("QueueAlreadyExists"), "{again}");
 }

@@ -45,7 +45,7 @@ impl Delete {
         if !self.confirm.is_given() {
             let status = client.get_queue(&self.queue).await.map_err(failed)?.status;
             let held = count_of(status.unfinished_count() + status.dead_letter_count, "message");
-            self.confirm.ask(&what, &format!("Delete queue {} with {held}?", self.queue))?;
+            self.confirm.ask(&what, &format!("Delete queue {} with {held}?", self.queue)).await?;
         }
         let how = DeleteQueue {
             etag: self.etag.clone(),
@@ -107,7 +107,7 @@ impl Purge {
         if !self.confirm.is_given() {
             let queue = client.get_queue(&self.queue).await.map_err(failed)?;
             let count = count_of(self.target.count(&queue), "message");
-            self.confirm.ask(&what, &format!("Remove {count} from queue {}?", self.queue))?;
+            self.confirm.ask(&what, &format!("Remove {count} from queue {}?", self.queue)).await?;
         }
         let target = match self.target {
             Target::Waiting => PurgeTarget::Waiting,
@@ -182,7 +182,7 @@ impl Replay {
         if !self.confirm.is_given() {
             let queue = client.get_queue(&self.queue).await.map_err(failed)?;
             let which = self.which.describe(&queue);
-            self.confirm.ask(&what, &format!("Make {which} of queue {} ready again?", self.queue))?;
+            self.confirm.ask(&what, &format!("Make {which} of queue {} ready again?", self.queue)).await?;
         }
         let selection = self.which.selection();
         let call = client.replay(&self.queue, &selection);
@@ -229,7 +229,7 @@ impl Redrive {
                 (0, true) => "dead letters".to_owned(),
                 _ => self.which.describe(&queue),
             };
-            self.confirm.ask(&what, &format!("Move {which} of queue {} to {to}?", self.queue))?;
+            self.confirm.ask(&what, &format!("Move {which} of queue {} to {to}?", self.queue)).await?;
         }
         let selection = self.which.selection();
         let call = client.redrive(&self.queue, self.to.as_deref(), &selection);

@@ -5,7 +5,7 @@ use millpond_client::{Queue, QueueQuery};
 
 use crate::commands::{Common, why};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::output::{Table, count_of, fields, print, print_json, safe, when};
+use crate::output::{Table, count_of, fields, print, print_json, safe, tell, when};
 
 /// Queues asked for at once.
 const PAGE: u32 = 1_000;
@@ -55,7 +55,7 @@ impl List {
             if count > 0 {
                 print(&table.render())?;
             } else {
-                eprintln!("no queues; make one with `millpond queue create QUEUE`");
+                tell("no queues; make one with `millpond queue create QUEUE`");
             }
         }
         Ok(Exit::Done)

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::child::Ended;
 use crate::exit::{Failure, Outcome};
-use crate::output::print_json;
+use crate::output::{print_json, tell};
 use crate::progress;
 
 /// One line of `--json`.
@@ -103,7 +103,7 @@ impl Report {
     }
 
     fn say(&self, text: &str) {
-        let write = || eprintln!("millpond: {text}");
+        let write = || tell(&format!("millpond: {text}"));
         match &self.bar {
             Some(bar) => bar.suspend(write),
             None => write(),
