@@ -1,6 +1,7 @@
 //! Promises that only the running binary can keep or break.
 
 mod disk_full;
+mod documents;
 mod fencing;
 mod flush;
 mod hang_ups;
@@ -9,4 +10,5 @@ mod nothing_lost;
 mod real_senders;
 mod refusals;
 mod restores;
+mod sylphx;
 mod terminals;

@@ -77,7 +77,11 @@ pub(crate) fn refused(status: u16, code: &str) -> (u16, String) {
 
 impl Server {
     pub(crate) async fn start() -> Self {
-        let engine = Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()));
+        Self::over(Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()))).await
+    }
+
+    /// A server on an engine of the test's own.
+    pub(crate) async fn over(engine: Engine) -> Self {
         engine.create_environment(HOME).await.expect("it is made");
         let shutdown = Shutdown::default();
         let hosts = AllowedHosts::new(([127, 0, 0, 1], 8400).into(), vec!["queue.example.com".to_owned()]);

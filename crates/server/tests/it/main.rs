@@ -11,3 +11,4 @@ mod queues;
 mod routes;
 mod sends;
 mod stops;
+mod sylphx;
