@@ -4,7 +4,7 @@
 LISTEN ?= 127.0.0.1:8400
 DATA_DIR ?= ./data
 
-.PHONY: run check test soak bench
+.PHONY: run check test soak bench bench-peers
 
 # Builds, prints three lines to paste, and serves.
 run:
@@ -28,3 +28,7 @@ soak:
 bench:
 	cargo build --release --package millpond-bench
 	target/release/millpond-bench report > target/bench.json
+
+# Millpond beside other queue servers, which it installs; writes docs/benchmarks/peers.md. OPTIONS="--rounds 1" is shorter.
+bench-peers:
+	@scripts/bench-peers $(OPTIONS)

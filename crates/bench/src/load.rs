@@ -14,6 +14,7 @@ use millpond_core::row::{DataKind, MessageContent};
 use millpond_core::spec::QueueSpec;
 use millpond_core::{Command, Outcome};
 use millpond_engine::{Answer, Engine, EngineSettings};
+use millpond_load::Processes;
 use millpond_store::StoreFactory;
 use millpond_store_sqlite::{SqliteFactory, SqliteSettings};
 
@@ -182,11 +183,11 @@ where
         }));
     }
     tokio::time::sleep(warm_up).await;
-    let (begun, cpu, stats) = (Instant::now(), crate::machine::cpu_micros(), target.engine.stats());
+    let (begun, cpu, stats) = (Instant::now(), Processes::Own.cpu_micros(), target.engine.stats());
     counting.store(true, Ordering::Relaxed);
     tokio::time::sleep(measure).await;
     counting.store(false, Ordering::Relaxed);
-    let (elapsed, cpu) = (begun.elapsed(), crate::machine::cpu_micros() - cpu);
+    let (elapsed, cpu) = (begun.elapsed(), Processes::Own.cpu_micros() - cpu);
     let after = target.engine.stats();
     over.store(true, Ordering::Relaxed);
     let (mut count, mut latencies) = (0, Vec::new());

@@ -4,7 +4,6 @@
 //! in processes of their own, in rounds, so that pairs are interleaved, and prints medians and spread.
 
 mod load;
-mod machine;
 mod report;
 mod scenarios;
 

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
+use millpond_load::Summary;
 use serde_json::{Map, Value, json};
 
 use crate::Options;
@@ -25,7 +26,7 @@ pub(crate) fn run(rounds: usize, only: &[Scenario], options: &Options) -> anyhow
         summary.insert(name(scenario), sum_up(&values));
     }
     let report = json!({
-        "machine": crate::machine::describe(),
+        "machine": millpond_load::describe(),
         "settings": {
             "rounds": rounds,
             "seconds": options.seconds,
@@ -66,16 +67,10 @@ fn sum_up(values: &[Value]) -> Value {
     let mut figures = Map::new();
     let Some(Value::Object(first)) = values.first() else { return Value::Null };
     for field in first.keys() {
-        let mut numbers: Vec<f64> = values.iter().filter_map(|value| value[field].as_f64()).collect();
-        numbers.sort_by(f64::total_cmp);
-        let (Some(&low), Some(&high)) = (numbers.first(), numbers.last()) else { continue };
-        let middle = numbers.len() / 2;
-        let median = if numbers.len().is_multiple_of(2) {
-            (numbers[middle - 1] + numbers[middle]) / 2.0
-        } else {
-            numbers[middle]
-        };
-        figures.insert(field.clone(), json!({ "median": median, "low": low, "high": high }));
+        let numbers = values.iter().filter_map(|value| value[field].as_f64()).collect();
+        if let Some(summary) = Summary::of(numbers) {
+            figures.insert(field.clone(), summary.json());
+        }
     }
     Value::Object(figures)
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::ValueEnum;
 use millpond_core::spec::QueueSpec;
+use millpond_load::Processes;
 use serde_json::{Value, json};
 
 use self::at_once::AtOnce;
@@ -69,7 +70,7 @@ pub(crate) async fn run(scenario: Scenario, options: &Options) -> anyhow::Result
         Scenario::Sends64 => sends(path, options).await,
     }?;
     if let Value::Object(fields) = &mut result {
-        fields.insert("peak_memory_kib".into(), json!(crate::machine::peak_memory_kib()));
+        fields.insert("peak_memory_kib".into(), json!(Processes::Own.peak_memory_kib()));
     }
     Ok(result)
 }

@@ -3,6 +3,8 @@
 //! It exists to be caught: the test of the real binary that looks for a flush before each answer has to fail on it. An
 //! example, so that no feature or flag of the product can turn flushing off.
 
+#[path = "../src/descriptors.rs"]
+mod descriptors;
 #[path = "../src/log.rs"]
 mod log;
 #[path = "../src/serve.rs"]

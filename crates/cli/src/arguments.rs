@@ -27,6 +27,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Settle leases: the work is done
     Ack(Ack),
+    /// Measure what a server reaches on this machine
+    Bench(millpond_load::Arguments),
     /// Print a script that completes this command line in a shell
     Completions(Completions),
     /// Settings of this program

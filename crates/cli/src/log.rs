@@ -4,14 +4,20 @@ use std::io::{self, Write};
 
 use tracing_subscriber::EnvFilter;
 
+use crate::serve_arguments::LogFormat;
+
 /// Starts the log.
-pub(crate) fn start(filter: EnvFilter) {
-    tracing_subscriber::fmt()
+pub(crate) fn start(filter: EnvFilter, format: LogFormat) {
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Lossy(io::stderr()))
         // Its errors would be told on stderr as well, by a panic if that fails.
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    match format {
+        // Fields where a reader looks for them; the request that a line belongs to is in `span`.
+        LogFormat::Json => log.json().flatten_event(true).with_span_list(false).init(),
+        LogFormat::Text => log.init(),
+    }
 }
 
 /// Drops what cannot be written.

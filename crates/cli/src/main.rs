@@ -1,9 +1,11 @@
 //! The `millpond` binary: reads arguments, runs a command, decides the exit code (`exit`, `docs/cli.md`).
 
 mod arguments;
+mod bench;
 mod commands;
 mod confirm;
 mod connection;
+mod descriptors;
 mod exit;
 mod log;
 mod output;
@@ -22,13 +24,14 @@ use millpond_server::SettingsError;
 use arguments::{Arguments, Command};
 use commands::{run, run_to_end};
 use exit::Exit;
-use serve_arguments::{LogFilterError, ServeArguments};
+use serve_arguments::LogFilterError;
 
 fn main() -> ExitCode {
     let matches = Arguments::command().get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match arguments.command {
-        Command::Serve(arguments) => return serve(arguments),
+        Command::Bench(arguments) => return finish(bench::run(&arguments)),
+        Command::Serve(arguments) => return finish(serve::run(arguments)),
         Command::Ack(command) => run(command.run()),
         Command::Completions(command) => command.run(),
         Command::Config(command) => command.run(&matches),
@@ -46,12 +49,18 @@ fn main() -> ExitCode {
     outcome.unwrap_or_else(|failure| failure.report()).into()
 }
 
-fn serve(arguments: ServeArguments) -> ExitCode {
-    let Err(error) = serve::run(arguments) else { return Exit::Done.into() };
+/// The end of a command that makes no calls of its own.
+fn finish(done: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = done else { return Exit::Done.into() };
     // If stderr cannot be written either, the exit code is all that is left to say it.
     let _ = writeln!(std::io::stderr(), "millpond: {}", one_line(&error));
     let is_usage = error.is::<SettingsError>() || error.is::<LogFilterError>();
-    if is_usage { Exit::WrongUsage.into() } else { Exit::Refused.into() }
+    let exit = match error.is::<millpond_load::Interrupted>() {
+        true => Exit::Interrupted,
+        false if is_usage => Exit::WrongUsage,
+        false => Exit::Refused,
+    };
+    exit.into()
 }
 
 /// The error with its causes, whatever line breaks they hold.

@@ -8,7 +8,7 @@ use millpond_engine::{Engine, EngineSettings};
 use millpond_server::{AllowedHosts, App, Settings, Shutdown, StopSignals, app, bind, serve};
 
 use crate::serve_arguments::ServeArguments;
-use crate::{log, wiring};
+use crate::{descriptors, log, wiring};
 
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         let _inside = runtime.enter();
         StopSignals::install().context("cannot catch signals")?
     };
-    log::start(arguments.log_filter()?);
+    log::start(arguments.log_filter()?, arguments.log_format);
     let settings = arguments.settings().resolve()?;
     runtime.block_on(serve_until_stopped(settings, signals))
 }
@@ -40,12 +40,15 @@ async fn serve_until_stopped(settings: Settings, mut signals: StopSignals) -> an
 
     let shutdown = Shutdown::default();
     let hosts = AllowedHosts::new(address, settings.allow_hosts);
-    let router = app(App::new(engine.clone(), hosts, settings.default_environment, shutdown.watch()));
+    let served = App::new(engine.clone(), hosts, settings.default_environment, shutdown.watch())
+        .with_metrics_queues(settings.metrics_queues);
+    let connections = served.connections(descriptors::connections_that_fit(settings.max_connections));
+    let router = app(served);
     if let Err(error) = announce(address) {
         engine.shut_down().await;
         return Err(error).context("cannot write to stdout where the server listens");
     }
-    serve(listener, router, &shutdown, signals.received()).await;
+    serve(listener, router, &connections, &shutdown, signals.received()).await;
     engine.shut_down().await;
     Ok(())
 }

@@ -2,10 +2,16 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use millpond_server::RawSettings;
 use millpond_server::config::{DEFAULT_DATA_DIR, DEFAULT_ENVIRONMENT, DEFAULT_LISTEN};
+use millpond_server::{CONNECTIONS, METRICS_QUEUES};
 use tracing_subscriber::EnvFilter;
+
+/// The variable that many programs take their log filter from.
+pub(crate) const RUST_LOG: &str = "RUST_LOG";
+/// What is logged unless told.
+const LOG_DEFAULT: &str = "warn";
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
@@ -29,9 +35,31 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "MILLPOND_ASSUME_RESTART")]
     assume_restart: bool,
 
-    /// What to log on stderr: a level, or a filter like millpond_server=debug
-    #[arg(long, env = "MILLPOND_LOG", default_value = "warn", value_name = "FILTER")]
-    log: String,
+    /// What to log on stderr: a level, or a filter like millpond_server=debug; RUST_LOG counts if this is not given, and
+    /// without it warnings are logged
+    #[arg(long, env = "MILLPOND_LOG", value_name = "FILTER")]
+    log: Option<String>,
+
+    /// How to log
+    #[arg(long, env = "MILLPOND_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+
+    /// Connections served at once; one more is refused
+    #[arg(long, env = "MILLPOND_MAX_CONNECTIONS", default_value_t = CONNECTIONS, value_name = "COUNT")]
+    max_connections: usize,
+
+    /// Queues that /metrics shows singly; of the others it shows what they sum up to
+    #[arg(long, env = "MILLPOND_METRICS_QUEUES", default_value_t = METRICS_QUEUES, value_name = "COUNT")]
+    metrics_queues: usize,
+}
+
+/// How lines of the log look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// One JSON object a line
+    Json,
+    /// For people
+    Text,
 }
 
 /// The log filter cannot be read.
@@ -48,9 +76,20 @@ impl std::error::Error for LogFilterError {}
 
 impl ServeArguments {
     pub(crate) fn log_filter(&self) -> Result<EnvFilter, LogFilterError> {
+        let (name, filter) = self.log_in_force();
         let refuse =
-            |error| LogFilterError(format!("log is {:?}, expected a level or a filter: {error}", self.log));
-        EnvFilter::try_new(&self.log).map_err(refuse)
+            |error| LogFilterError(format!("{name} is {filter:?}, expected a level or a filter: {error}"));
+        EnvFilter::try_new(&filter).map_err(refuse)
+    }
+
+    /// The filter that counts, and what it is called where it comes from.
+    pub(crate) fn log_in_force(&self) -> (&'static str, String) {
+        let common = std::env::var(RUST_LOG).ok().filter(|filter| !filter.is_empty());
+        match (&self.log, common) {
+            (Some(own), _) => ("log", own.clone()),
+            (None, Some(common)) => (RUST_LOG, common),
+            (None, None) => ("log", LOG_DEFAULT.to_owned()),
+        }
     }
 
     pub(crate) fn settings(self) -> RawSettings {
@@ -60,6 +99,8 @@ impl ServeArguments {
             allow_hosts: self.allow_host,
             default_environment: self.default_environment,
             assume_restart: self.assume_restart,
+            max_connections: self.max_connections,
+            metrics_queues: self.metrics_queues,
         }
     }
 }

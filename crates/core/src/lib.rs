@@ -34,4 +34,4 @@ pub use command::Command;
 pub use limits::CoreSettings;
 pub use outcome::{Effect, Outcome, Rejection};
 pub use stamp::Stamp;
-pub use state::{Core, OpenState, ScanTicket, Violation, WantedScan};
+pub use state::{Core, OpenState, QueueReading, ScanTicket, Violation, WantedScan};

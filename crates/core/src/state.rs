@@ -9,6 +9,7 @@ mod queue;
 mod reads;
 mod rows;
 mod seal;
+mod survey;
 mod waiters;
 mod window;
 
@@ -33,6 +34,7 @@ use reads::Sweeps;
 pub use reads::{ScanTicket, WantedScan};
 pub(crate) use rows::Resident;
 use rows::Rows;
+pub use survey::QueueReading;
 pub(crate) use waiters::Waiter;
 
 /// What the core starts from.

@@ -3,15 +3,17 @@
 //! Each environment has a slot (`driver/slot.rs`) that at most one thread runs at a time. Whoever brings something to a
 //! slot runs it at once if it is idle, or leaves it to the thread that is running it.
 
+mod counters;
 mod open;
 mod pools;
 mod run;
 mod slot;
+mod survey;
 mod timer;
 mod turn;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crossbeam_channel::Sender;
@@ -22,9 +24,13 @@ use tokio::sync::oneshot;
 use crate::clock::Clock;
 use crate::environment::command_bytes;
 use crate::{Answer, EngineError, EngineSettings};
+use counters::Counters;
+pub use counters::{EngineMetrics, EngineStats, Failures};
 use pools::{Pools, ReadJob, WriteJob};
 use slot::Mail;
 pub(crate) use slot::Slot;
+use survey::ClosedSurveys;
+pub use survey::{Survey, SurveyPage};
 use timer::Timer;
 
 /// Takes a lock that a panic may have poisoned: whoever panicked has dropped, or is about to drop, the environment whose
@@ -33,34 +39,12 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the engine has done since it was started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EngineStats {
-    /// Commands answered.
-    pub commands: u64,
-    /// Commits made durable; each is one flush.
-    pub commits: u64,
-    /// Rows written or removed by them.
-    pub rows: u64,
-    /// Environments open now.
-    pub environments_open: u64,
-    /// Environments opened again after a failure.
-    pub reopened: u64,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) commands: AtomicU64,
-    pub(crate) commits: AtomicU64,
-    pub(crate) rows: AtomicU64,
-    pub(crate) reopened: AtomicU64,
-}
-
 pub(crate) struct Shared {
     pub(crate) settings: EngineSettings,
     pub(crate) factory: Arc<dyn StoreFactory>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) counters: Counters,
+    pub(crate) closed: ClosedSurveys,
     slots: Mutex<HashMap<Box<str>, Arc<Slot>>>,
     run: Sender<Arc<Slot>>,
     writers: Vec<Sender<WriteJob>>,
@@ -81,6 +65,7 @@ impl Shared {
             factory,
             clock,
             counters: Counters::default(),
+            closed: ClosedSurveys::default(),
             slots: Mutex::new(HashMap::new()),
             run: pools.run.0.clone(),
             writers: pools.writers.iter().map(|(sender, _)| sender.clone()).collect(),
@@ -104,7 +89,8 @@ impl Shared {
         let slot = self.slot(environment)?;
         let (sender, receiver) = oneshot::channel();
         let bytes = command_bytes(&command);
-        let (ticket, waiting) = slot.push(Mail { command, sender, bytes }, &self.settings)?;
+        let taken = slot.push(Mail { command, sender, bytes }, &self.settings);
+        let (ticket, waiting) = taken.inspect_err(|error| self.counters.refused(error))?;
         let mut guard = Abandon { slot: &slot, ticket: Some(ticket) };
         slot.poke(waiting);
         let answer = receiver.await;
@@ -158,18 +144,6 @@ impl Shared {
         timer::look_after_slots(self);
         for slot in self.slots() {
             slot.run_soon();
-        }
-    }
-
-    pub(crate) fn stats(&self) -> EngineStats {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let open = self.slots().iter().filter(|slot| slot.is_open()).count();
-        EngineStats {
-            commands: load(&self.counters.commands),
-            commits: load(&self.counters.commits),
-            rows: load(&self.counters.rows),
-            environments_open: u64::try_from(open).unwrap_or(u64::MAX),
-            reopened: load(&self.counters.reopened),
         }
     }
 

@@ -19,8 +19,8 @@ use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::MessageContent;
 use millpond_core::time::Timestamp;
 use millpond_core::{
-    ChangeSet, Command, Core, CoreSettings, DeliveryChange, Effect, OpenState, Outcome, Page, RowKey, Scan,
-    ScanTicket, Stamp, planted,
+    ChangeSet, Command, Core, CoreSettings, DeliveryChange, Effect, OpenState, Outcome, Page, QueueReading,
+    RowKey, Scan, ScanTicket, Stamp, planted,
 };
 use millpond_store::{Lineage, Opened};
 
@@ -250,6 +250,33 @@ impl Environment {
     /// Lease calls that wait, by ticket.
     pub fn waiting(&self) -> impl Iterator<Item = Ticket> + '_ {
         self.waiters.values().map(|(ticket, _)| *ticket)
+    }
+
+    /// The last commit that is durable.
+    #[must_use]
+    pub fn durable(&self) -> CommitSequence {
+        self.durable
+    }
+
+    /// Commands of the last round whose commit is under way.
+    #[must_use]
+    pub fn commands_under_way(&self) -> usize {
+        self.commits.back().map_or(0, |last| last.commands)
+    }
+
+    /// A look at up to `most` queues behind `after`, and the commit at which they are so: nobody may see them before that
+    /// is durable. `read_heads`: see [`Core::survey`].
+    pub fn survey(
+        &mut self,
+        after: Option<&str>,
+        most: usize,
+        read_heads: bool,
+        actions: &mut Vec<Action>,
+    ) -> (CommitSequence, Vec<QueueReading>) {
+        let readings =
+            if read_heads { self.core.survey(after, most) } else { self.core.readings(after, most) };
+        self.start_scans(actions);
+        (self.commits.back().map_or(self.durable, |last| last.commit), readings)
     }
 
     /// One round at the time of `stamp`. Does nothing while the pipeline is full.

@@ -14,19 +14,21 @@ mod contents;
 mod driver;
 pub mod environment;
 mod error;
+pub mod histogram;
 mod receipt;
 mod settings;
 
 use std::sync::Arc;
 
 use millpond_core::row::MessageContent;
-use millpond_core::{Command, Outcome};
+use millpond_core::time::Timestamp;
+use millpond_core::{Command, Outcome, QueueReading};
 use millpond_store::StoreFactory;
 
 use clock::{Clock, SystemClock};
 pub use commit::{CommitFailure, commit};
-pub use driver::EngineStats;
 use driver::Shared;
+pub use driver::{EngineMetrics, EngineStats, Failures, Survey, SurveyPage};
 pub use error::EngineError;
 pub use receipt::Receipt;
 pub use settings::EngineSettings;
@@ -115,6 +117,43 @@ impl Engine {
     #[must_use]
     pub fn stats(&self) -> EngineStats {
         self.shared.stats()
+    }
+
+    /// What an operator watches of the engine.
+    #[must_use]
+    pub fn metrics(&self) -> EngineMetrics {
+        self.shared.metrics()
+    }
+
+    /// What the wall clock shows.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.shared.clock.read().wall_millis)
+    }
+
+    /// Environments that are open, in no order.
+    #[must_use]
+    pub fn environments_open(&self) -> Vec<Box<str>> {
+        self.shared.names_open()
+    }
+
+    /// Environments whose last state is remembered although they are closed (see [`Engine::closed_survey`]), in no order.
+    #[must_use]
+    pub fn environments_remembered(&self) -> Vec<Box<str>> {
+        self.shared.closed.names()
+    }
+
+    /// Looks at a page of an environment's queues, as they are durable. `None`: it is not open, or its store fails while
+    /// that is awaited. Neither opens it nor keeps it open. Waits for the commits that are under way.
+    pub async fn survey(&self, environment: &str, page: SurveyPage) -> Option<Survey> {
+        self.shared.survey(environment, page).await
+    }
+
+    /// All queues of an environment as they were when it was closed, which is how they are. `None`: it is open, was not
+    /// opened since the engine was started, or there was no room to remember it (`closed_entries`).
+    #[must_use]
+    pub fn closed_survey(&self, environment: &str) -> Option<Arc<[QueueReading]>> {
+        self.shared.closed.get(environment)
     }
 
     /// Stops taking commands, answers waiting lease calls with nothing, finishes what was taken, and closes every

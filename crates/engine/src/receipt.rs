@@ -28,13 +28,14 @@ impl Receipt {
     /// These grants were not put into the answer: they go back at once.
     pub(crate) fn give_back(&mut self, leases: Vec<LeaseRef>) {
         self.leases.retain(|lease| !leases.contains(lease));
-        drop(Self { slot: Arc::clone(&self.slot), leases });
+        self.slot.notify(Command::Undo(leases));
     }
 }
 
 impl Drop for Receipt {
     fn drop(&mut self) {
         if !self.leases.is_empty() {
+            self.slot.count_undone(self.leases.len());
             self.slot.notify(Command::Undo(std::mem::take(&mut self.leases)));
         }
     }

@@ -21,6 +21,9 @@ pub struct EngineSettings {
     pub mailbox_bytes: usize,
     /// Environments open at once; beyond it the longest idle are closed.
     pub environments_open: usize,
+    /// Closed environments are remembered for [`Engine::closed_survey`](crate::Engine::closed_survey) up to so many
+    /// entries: one each, and one for each queue, of some 250 bytes.
+    pub closed_entries: usize,
     /// An environment without work is closed after this time.
     pub idle_close: Duration,
     /// While the store is unavailable commands wait for so long before they are refused.
@@ -37,6 +40,7 @@ impl Default for EngineSettings {
             mailbox_commands: 65_536,
             mailbox_bytes: 64 * 1024 * 1024,
             environments_open: 256,
+            closed_entries: 20_000,
             idle_close: Duration::from_secs(60),
             unavailable_wait: Duration::from_secs(5),
         }

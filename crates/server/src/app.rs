@@ -1,8 +1,6 @@
 //! The router, and what its handlers share.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -12,12 +10,15 @@ use millpond_core::{Command, Outcome};
 use millpond_engine::{Answer, Engine};
 
 use crate::bodies::Bodies;
+use crate::connections::Connections;
 use crate::envelope::EnvelopeLayer;
 use crate::error::ApiError;
 use crate::extract::Environment;
 use crate::guard::AllowedHosts;
-use crate::handlers::{environments, health, queues};
+use crate::handlers::{environments, health, metrics, queues};
+use crate::metrics::Metrics;
 use crate::paths;
+use crate::request::{Observer, Phases};
 use crate::shutdown::ShutdownWatch;
 
 /// What handlers share.
@@ -26,9 +27,9 @@ pub struct App {
     pub(crate) engine: Engine,
     pub(crate) hosts: AllowedHosts,
     pub(crate) default_environment: Arc<Environment>,
+    pub(crate) metrics: Metrics,
+    pub(crate) observer: Arc<Observer>,
     pub(crate) shutdown: ShutdownWatch,
-    request_id_prefix: u32,
-    requests: AtomicU64,
 }
 
 impl App {
@@ -39,22 +40,30 @@ impl App {
         default_environment: EnvironmentName,
         shutdown: ShutdownWatch,
     ) -> Self {
-        let random = RandomState::new().hash_one(0);
+        let metrics = Metrics::default();
+        let observer = Arc::new(Observer::new(Arc::clone(&metrics.http)));
         Self {
-            bodies: Bodies::default(),
+            bodies: Bodies::new(Arc::clone(&metrics.http)),
             engine,
             hosts,
             default_environment: Arc::new(Environment::new(default_environment)),
+            metrics,
+            observer,
             shutdown,
-            request_id_prefix: u32::try_from(random >> 32).unwrap_or(0),
-            requests: AtomicU64::new(1),
         }
     }
 
-    /// Unique in this process, and most likely among the server's processes.
-    pub(crate) fn next_request_id(&self) -> String {
-        let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        format!("req_{:08x}{number:08x}", self.request_id_prefix)
+    /// The same with so many queues shown singly in metrics: at most
+    /// [`METRICS_QUEUES_MAX`](crate::METRICS_QUEUES_MAX), [`METRICS_QUEUES`](crate::METRICS_QUEUES) unless told.
+    #[must_use]
+    pub fn with_metrics_queues(mut self, most: usize) -> Self {
+        self.metrics.queues_max = most;
+        self
+    }
+
+    /// Connections to this, at most so many at once.
+    pub fn connections(&self, most: usize) -> Connections {
+        Connections::new(most, Arc::clone(&self.observer))
     }
 
     /// Has the engine do it. A refusal is an error here.
@@ -63,7 +72,7 @@ impl App {
         environment: &Environment,
         command: Command,
     ) -> Result<Answer, ApiError> {
-        let answer = self.engine.submit(&environment.text, command).await?;
+        let answer = Phases::engine(self.engine.submit(&environment.text, command)).await?;
         match answer.outcome {
             Outcome::Rejected(rejection) => Err(rejection.into()),
             _ => Ok(answer),
@@ -77,6 +86,7 @@ pub fn app(app: App) -> Router {
     let queue = || get(queues::get_or_why).delete(queues::delete).post(queues::verb);
     Router::new()
         .route(paths::HEALTH, get(health::get))
+        .route(paths::METRICS, get(metrics::get))
         .route(paths::ENVIRONMENTS, post(environments::create))
         .route(paths::QUEUES, post(queues::create))
         .route(paths::QUEUE, queue())

@@ -4,6 +4,7 @@
 //! the body is read, and not after: what is done with a whole body has bounds of its own. Whoever sends a body slowly
 //! keeps a share for [`BODY_READ_MAX`] at most.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,6 +14,8 @@ use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 use crate::extract;
+use crate::metrics::HttpMetrics;
+use crate::request::Phases;
 
 /// Bytes of all bodies that are being read at once.
 pub const BODIES_BYTES_MAX: usize = 64 << 20;
@@ -27,17 +30,16 @@ pub(crate) struct Bodies {
     units: Semaphore,
     bytes_max: usize,
     read_max: Duration,
-}
-
-impl Default for Bodies {
-    fn default() -> Self {
-        Self::new(BODIES_BYTES_MAX, BODY_READ_MAX)
-    }
+    http: Arc<HttpMetrics>,
 }
 
 impl Bodies {
-    fn new(bytes_max: usize, read_max: Duration) -> Self {
-        Self { units: Semaphore::new(bytes_max / UNIT_BYTES), bytes_max, read_max }
+    pub(crate) fn new(http: Arc<HttpMetrics>) -> Self {
+        Self::bounded(BODIES_BYTES_MAX, BODY_READ_MAX, http)
+    }
+
+    fn bounded(bytes_max: usize, read_max: Duration, http: Arc<HttpMetrics>) -> Self {
+        Self { units: Semaphore::new(bytes_max / UNIT_BYTES), bytes_max, read_max, http }
     }
 
     /// Reads a body, at most `limit` bytes of it.
@@ -48,10 +50,12 @@ impl Bodies {
             ApiError::overloaded("too many bytes of bodies are being read".to_owned(), self.bytes_max)
         })?;
         let whole = extract::read_body(body, limit);
-        tokio::time::timeout(self.read_max, whole).await.unwrap_or_else(|_| {
+        let read = Phases::body(tokio::time::timeout(self.read_max, whole)).await.unwrap_or_else(|_| {
             let detail = format!("the body was not there after {:?}", self.read_max);
             Err(ApiError::retryable(ErrorCode::RequestTimeout, detail))
-        })
+        })?;
+        self.http.body_came(read.len());
+        Ok(read)
     }
 }
 
@@ -95,7 +99,7 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_share_a_budget_by_what_they_may_come_to() {
-        let bodies = Bodies::new(2 * LIMIT, BODY_READ_MAX);
+        let bodies = Bodies::bounded(2 * LIMIT, BODY_READ_MAX, Arc::default());
         let mut untold = Box::pin(bodies.read(stalled(None), LIMIT));
         assert!(untold.as_mut().now_or_never().is_none());
         let mut told = Box::pin(bodies.read(stalled(Some(3 << 10)), LIMIT));
@@ -116,7 +120,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_does_not_come_is_given_up() {
-        let bodies = Bodies::new(LIMIT, Duration::ZERO);
+        let bodies = Bodies::bounded(LIMIT, Duration::ZERO, Arc::default());
         for told in [None, Some(9)] {
             let error = bodies.read(stalled(told), LIMIT).await.expect_err("it never comes");
             assert_eq!(error.code(), ErrorCode::RequestTimeout);
@@ -128,7 +132,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_is_too_long_by_its_own_word_takes_no_share() {
-        let bodies = Bodies::new(LIMIT, BODY_READ_MAX);
+        let bodies = Bodies::bounded(LIMIT, BODY_READ_MAX, Arc::default());
         let error = bodies.read(stalled(Some(1 << 40)), LIMIT).await.expect_err("too long");
         assert_eq!(error.code(), ErrorCode::PayloadTooLarge);
     }

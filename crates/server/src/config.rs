@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use millpond_api::InputError;
 use millpond_api::name::EnvironmentName;
 
+use crate::connections::{CONNECTIONS, CONNECTIONS_MAX};
+use crate::metrics::{METRICS_QUEUES, METRICS_QUEUES_MAX};
+
 /// The environment that `/v1/queues` stands for.
 pub const DEFAULT_ENVIRONMENT: &str = "orgs/default/projects/default/envs/default";
 /// Where the server listens unless told.
@@ -26,6 +29,10 @@ pub struct RawSettings {
     pub default_environment: String,
     /// Take a store that looks like a restored copy for the original.
     pub assume_restart: bool,
+    /// Connections served at once.
+    pub max_connections: usize,
+    /// Queues shown singly in metrics.
+    pub metrics_queues: usize,
 }
 
 impl Default for RawSettings {
@@ -36,6 +43,8 @@ impl Default for RawSettings {
             allow_hosts: Vec::new(),
             default_environment: DEFAULT_ENVIRONMENT.to_owned(),
             assume_restart: false,
+            max_connections: CONNECTIONS,
+            metrics_queues: METRICS_QUEUES,
         }
     }
 }
@@ -53,6 +62,10 @@ pub struct Settings {
     pub default_environment: EnvironmentName,
     /// Take a store that looks like a restored copy for the original.
     pub assume_restart: bool,
+    /// Connections served at once: 1 to [`CONNECTIONS_MAX`].
+    pub max_connections: usize,
+    /// Queues shown singly in metrics: up to [`METRICS_QUEUES_MAX`].
+    pub metrics_queues: usize,
 }
 
 /// Settings that do not hold.
@@ -73,6 +86,18 @@ pub enum SettingsError {
          (to offer it to others, put a proxy that authenticates in front and name it with allow-host)"
     )]
     NotLoopback(SocketAddr),
+    /// A number outside its range.
+    #[error("{name} is {value}, expected {least} to {most}")]
+    OutOfRange {
+        /// The setting.
+        name: &'static str,
+        /// What was given.
+        value: usize,
+        /// The least that it can be.
+        least: usize,
+        /// The most that it can be.
+        most: usize,
+    },
 }
 
 impl RawSettings {
@@ -91,6 +116,8 @@ impl RawSettings {
             allow_hosts,
             default_environment,
             assume_restart: self.assume_restart,
+            max_connections: check_range("max-connections", self.max_connections, 1, CONNECTIONS_MAX)?,
+            metrics_queues: check_range("metrics-queues", self.metrics_queues, 0, METRICS_QUEUES_MAX)?,
         })
     }
 }
@@ -100,6 +127,14 @@ fn parse_listen(text: &str) -> Result<SocketAddr, SettingsError> {
     match text.strip_prefix("localhost:") {
         Some(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse().map_err(|_| refuse())?))),
         None => text.parse().map_err(|_| refuse()),
+    }
+}
+
+fn check_range(name: &'static str, value: usize, least: usize, most: usize) -> Result<usize, SettingsError> {
+    if (least..=most).contains(&value) {
+        Ok(value)
+    } else {
+        Err(SettingsError::OutOfRange { name, value, least, most })
     }
 }
 
@@ -150,5 +185,16 @@ mod tests {
         assert!(!hosts("") && !hosts("https://example.com") && !hosts("*"));
         let raw = RawSettings { default_environment: "orgs/x".to_owned(), ..RawSettings::default() };
         assert!(matches!(raw.resolve(), Err(SettingsError::DefaultEnvironment(_))));
+    }
+    #[test]
+    fn numbers_have_their_range() {
+        let resolve = |max_connections, metrics_queues| {
+            RawSettings { max_connections, metrics_queues, ..RawSettings::default() }.resolve()
+        };
+        assert!(resolve(1, 0).is_ok() && resolve(CONNECTIONS_MAX, METRICS_QUEUES_MAX).is_ok());
+        let refused = resolve(0, 0).map(drop).expect_err("none could ask");
+        assert_eq!(refused.to_string(), "max-connections is 0, expected 1 to 1000000");
+        let refused = resolve(1, 20_001).map(drop).expect_err("too many");
+        assert_eq!(refused.to_string(), "metrics-queues is 20001, expected 0 to 20000");
     }
 }

@@ -8,17 +8,23 @@
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower::Service;
 
 use crate::delivery::Deliveries;
 use crate::shutdown::ShutdownWatch;
+
+/// How long a connection may be without a whole head of a request: from its beginning or from the end of the answer
+/// before. That is how long a client can keep an idle connection too; two minutes are longer than proxies and clients keep
+/// theirs, so that it is they who close it and never send a request to a connection that is just going.
+pub const HEAD_READ_MAX: Duration = Duration::from_secs(120);
 
 /// A stream that counts what it writes.
 struct Tracked<S> {
@@ -90,9 +96,10 @@ where
         request.extensions_mut().insert(deliveries.clone());
         app.clone().call(request)
     });
-    // No `pipeline_flush`: it would let an answer wait in the buffer. No header timeout either: hyper's also ends idle
-    // connections, and who could hold connections open is on this machine.
-    let mut connection = pin!(http1::Builder::new().serve_connection(io, service));
+    // No `pipeline_flush`: it would let an answer wait in the buffer.
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_READ_MAX);
+    let mut connection = pin!(builder.serve_connection(io, service));
     // The drain is looked at first, so that an answer which it sets free says that it is the last one.
     let finished = tokio::select! {
         biased;

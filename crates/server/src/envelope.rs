@@ -1,4 +1,5 @@
-//! Around every handler: who may ask (`guard`), the request id, and the body of errors.
+//! Around every handler: who may ask (`guard`), the request id, the body of errors, and what is told of each request
+//! (`request`).
 //!
 //! Errors leave handlers as an [`ApiError`] among the response's extensions; here they get the id of the request and
 //! become `application/problem+json`, and what went on inside goes to the log under the same id.
@@ -11,18 +12,18 @@ use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::HeaderValue;
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use http_body::Body as _;
 use millpond_api::problem;
+use tokio::task::futures::TaskLocalFuture;
 use tower::{Layer, Service};
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::guard;
-
-/// The header that carries the request id.
-const REQUEST_ID: HeaderName = HeaderName::from_static("millpond-request-id");
+use crate::request::{Observed, PHASES, Phases, REQUEST_ID};
 
 /// Wraps handlers.
 #[derive(Clone)]
@@ -47,10 +48,18 @@ pub(crate) struct Envelope<S> {
 
 pin_project_lite::pin_project! {
     /// An answer in the making.
-    #[project = EnvelopeProjection]
-    pub(crate) enum EnvelopeFuture<F> {
-        Refused { app: Arc<App>, error: Option<ApiError> },
-        Running { app: Arc<App>, #[pin] inner: F },
+    pub(crate) struct EnvelopeFuture<F> {
+        observed: Observed,
+        #[pin]
+        work: Work<F>,
+    }
+}
+
+pin_project_lite::pin_project! {
+    #[project = WorkProjection]
+    enum Work<F> {
+        Refused { error: Option<ApiError> },
+        Running { #[pin] inner: TaskLocalFuture<Phases, F> },
     }
 }
 
@@ -68,11 +77,12 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let app = Arc::clone(&self.app);
-        match guard::check(&app.hosts, request.uri(), request.headers()) {
-            Ok(()) => EnvelopeFuture::Running { app, inner: self.inner.call(request) },
-            Err(error) => EnvelopeFuture::Refused { app, error: Some(error) },
-        }
+        let observed = Observed::begin(&self.app.observer, &request);
+        let work = match guard::check(&self.app.hosts, request.uri(), request.headers()) {
+            Ok(()) => Work::Running { inner: PHASES.scope(Phases::default(), self.inner.call(request)) },
+            Err(error) => Work::Refused { error: Some(error) },
+        };
+        EnvelopeFuture { observed, work }
     }
 }
 
@@ -84,31 +94,34 @@ where
     type Output = Result<Response, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project() {
-            EnvelopeProjection::Refused { app, error } => {
+        let this = self.project();
+        let span = this.observed.span.clone();
+        let _inside = span.enter();
+        match this.work.project() {
+            WorkProjection::Refused { error } => {
                 let response = error.take().map(IntoResponse::into_response).unwrap_or_default();
-                Poll::Ready(Ok(finish(app, response)))
+                Poll::Ready(Ok(finish(this.observed, response, None)))
             }
-            EnvelopeProjection::Running { app, inner } => {
-                let Ok(response) = ready!(inner.poll(context));
-                Poll::Ready(Ok(finish(app, response.into_response())))
+            WorkProjection::Running { mut inner } => {
+                let Ok(response) = ready!(inner.as_mut().poll(context));
+                let phases = inner.take_value();
+                Poll::Ready(Ok(finish(this.observed, response.into_response(), phases)))
             }
         }
     }
 }
 
-fn finish(app: &App, mut response: Response) -> Response {
-    let id = app.next_request_id();
+fn finish(observed: &mut Observed, mut response: Response, phases: Option<Phases>) -> Response {
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
-        write_error(&mut response, error, &id);
+        observed.refused(error.code());
+        write_error(&mut response, error, observed.id());
     }
-    if let Ok(id) = HeaderValue::try_from(id) {
-        response.headers_mut().insert(REQUEST_ID, id);
-    }
+    observed.end(response.status().as_u16(), response.body().size_hint().exact(), phases.as_ref());
+    response.headers_mut().insert(REQUEST_ID, observed.id.clone());
     response
 }
 
-fn write_error(response: &mut Response, error: ApiError, id: &str) {
+pub(crate) fn write_error(response: &mut Response, error: ApiError, id: &str) {
     if let Some(cause) = error.cause() {
         tracing::error!(request_id = id, code = %error.code(), cause, "request failed");
     } else {

@@ -3,6 +3,7 @@
 pub(crate) mod environments;
 pub(crate) mod health;
 mod lease;
+pub(crate) mod metrics;
 pub(crate) mod queues;
 mod send;
 mod settle;

@@ -9,8 +9,10 @@
 //! | `convert` | wire structs to core types, and back |
 //! | `extract` | paths, query parameters and bodies of requests |
 //! | `bodies` | how much bodies take together while they are read, and how long |
-//! | `guard`, `envelope` | who may ask at all; request ids and error bodies |
-//! | `serve`, `connection`, `delivery` | sockets, and when an answer counts as delivered |
+//! | `guard`, `envelope` | who may ask at all; error bodies |
+//! | `request`, `verb` | request ids, what is told of a request and under which name |
+//! | `metrics` | what an operator watches |
+//! | `serve`, `connections`, `connection`, `delivery` | sockets, and when an answer counts as delivered |
 //! | `config`, `shutdown` | settings; how the server stops |
 //!
 //! Invariant: a grant whose answer was not handed to the kernel whole is taken back (`delivery`).
@@ -19,6 +21,7 @@ pub mod app;
 mod bodies;
 pub mod config;
 mod connection;
+mod connections;
 mod convert;
 mod delivery;
 mod envelope;
@@ -26,15 +29,20 @@ mod error;
 mod extract;
 mod guard;
 mod handlers;
+mod metrics;
 mod paths;
+mod request;
 mod serve;
 mod shutdown;
+mod verb;
 
 pub use app::{App, app};
 pub use bodies::{BODIES_BYTES_MAX, BODY_READ_MAX};
 pub use config::{RawSettings, Settings, SettingsError};
-pub use connection::serve_connection;
+pub use connection::{HEAD_READ_MAX, serve_connection};
+pub use connections::{CONNECTIONS, CONNECTIONS_MAX, Connections};
 pub use error::ApiError;
 pub use guard::AllowedHosts;
+pub use metrics::{METRICS_QUEUES, METRICS_QUEUES_MAX};
 pub use serve::{DRAIN_MAX, bind, serve};
 pub use shutdown::{Shutdown, ShutdownWatch, StopSignals};

@@ -6,6 +6,9 @@
 /// Whether the server answers at all.
 pub(crate) const HEALTH: &str = "/healthz";
 
+/// What an operator watches.
+pub(crate) const METRICS: &str = "/metrics";
+
 /// Environments of a project.
 pub(crate) const ENVIRONMENTS: &str = "/v1/orgs/{org}/projects/{project}/envs";
 

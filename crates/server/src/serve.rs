@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use crate::connection::serve_connection;
+use crate::connections::Connections;
 use crate::shutdown::Shutdown;
 
 /// How long running requests get once the server drains.
@@ -26,7 +27,13 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Serves until `stop` ends. Then connections are drained, for at most [`DRAIN_MAX`], and cut. On return no connection
 /// is left; the engine can be shut down.
-pub async fn serve(listener: TcpListener, app: Router, shutdown: &Shutdown, stop: impl Future<Output = ()>) {
+pub async fn serve(
+    listener: TcpListener,
+    app: Router,
+    connections: &Connections,
+    shutdown: &Shutdown,
+    stop: impl Future<Output = ()>,
+) {
     let (alive, mut all_gone) = mpsc::channel::<()>(1);
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -35,16 +42,7 @@ pub async fn serve(listener: TcpListener, app: Router, shutdown: &Shutdown, stop
             () = stop.as_mut() => break,
         };
         match accepted {
-            Ok((stream, _)) => {
-                if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "cannot set TCP_NODELAY");
-                }
-                let (app, watch, alive) = (app.clone(), shutdown.watch(), alive.clone());
-                tokio::spawn(async move {
-                    serve_connection(stream, app, watch).await;
-                    drop(alive);
-                });
-            }
+            Ok((stream, _)) => take(stream, &app, connections, shutdown, alive.clone()),
             Err(error) => survive_accept_error(&error).await,
         }
     }
@@ -54,6 +52,31 @@ pub async fn serve(listener: TcpListener, app: Router, shutdown: &Shutdown, stop
         tracing::warn!("requests still ran {DRAIN_MAX:?} after the stop signal; they are cut off");
         shutdown.cut();
         all_gone.recv().await;
+    }
+}
+
+/// Serves a connection in a task of its own, or tells it that it is one too many. `alive` is held as long as it lasts.
+fn take(
+    stream: TcpStream,
+    app: &Router,
+    connections: &Connections,
+    shutdown: &Shutdown,
+    alive: mpsc::Sender<()>,
+) {
+    if let Some(admitted) = connections.admit() {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "cannot set TCP_NODELAY");
+        }
+        let (app, watch) = (app.clone(), shutdown.watch());
+        tokio::spawn(async move {
+            serve_connection(stream, app, watch).await;
+            drop((admitted, alive));
+        });
+    } else if let Some(refusal) = connections.refuse() {
+        tokio::spawn(async move {
+            refusal.answer(stream).await;
+            drop(alive);
+        });
     }
 }
 

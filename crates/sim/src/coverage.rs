@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use millpond_core::outcome::{Outcome, Rejection};
+use millpond_engine::environment::Action;
 
 use crate::faults::Fault;
 use crate::workload::Kind;
@@ -44,6 +45,9 @@ const REJECTIONS: [&str; 12] = [
     "WaiterLimit",
 ];
 
+/// A look at queues of which something had to be read.
+const LOOK_THAT_READS: &str = "look that reads";
+
 impl Coverage {
     /// Everything that has to occur, at zero.
     #[must_use]
@@ -61,6 +65,7 @@ impl Coverage {
         for fault in Fault::ALL {
             coverage.add(format!("fault {fault:?}"), 0);
         }
+        coverage.add(LOOK_THAT_READS.to_owned(), 0);
         coverage
     }
 
@@ -81,6 +86,11 @@ impl Coverage {
     /// A command was submitted.
     pub fn command(&mut self, kind: Kind) {
         self.add(format!("command {kind:?}"), 1);
+    }
+
+    /// Somebody looked, and this was asked for.
+    pub fn look(&mut self, actions: &[Action]) {
+        self.add(LOOK_THAT_READS.to_owned(), u64::from(!actions.is_empty()));
     }
 
     /// A fault happened.

@@ -29,6 +29,8 @@ use crate::workload::{Kind, Scene, Workload};
 
 /// Invariants are checked after so many steps.
 const CHECK_EVERY: u64 = 24;
+/// Somebody who watches looks after so many steps.
+const LOOK_EVERY: u64 = 16;
 /// Commands between two moments of rest.
 const REST_EVERY: u64 = 150;
 
@@ -180,10 +182,26 @@ impl World {
         if self.streams.latency.chance(800) {
             self.step_environment()?;
         }
+        if self.steps.is_multiple_of(LOOK_EVERY) {
+            self.look()?;
+        }
         if self.steps.is_multiple_of(CHECK_EVERY) {
             self.check()?;
         }
         Ok(())
+    }
+
+    /// Looks at all queues, as who asks for metrics does. What it has read changes memory, and nothing else.
+    fn look(&mut self) -> Verdict {
+        let mut actions = Vec::new();
+        let (_, queues) = self.environment.survey(None, usize::MAX, true, &mut actions);
+        if let Some(queue) =
+            queues.iter().find(|queue| queue.counters.ready == 0 && queue.ready_since.is_some())
+        {
+            return Err(Breach(format!("none is ready, and one has been for long: {queue:?}")));
+        }
+        self.coverage.look(&actions);
+        self.carry_out(actions)
     }
 
     fn step_environment(&mut self) -> Verdict {

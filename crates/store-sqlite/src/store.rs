@@ -1,8 +1,9 @@
 //! The right to write one environment: one transaction a change set, and what becomes of it when it fails.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use millpond_core::ChangeSet;
 use millpond_core::id::CommitSequence;
@@ -34,6 +35,8 @@ pub(crate) struct SqliteStore {
     marked_at: Instant,
     /// A commit whose outcome is unknown; nothing is written before it is resolved.
     unresolved: Option<CommitSequence>,
+    /// How long the last `commit` statement took: it writes the log and flushes it.
+    last_flush: Cell<Option<Duration>>,
     /// Last, so that everything above is closed when the place learns of it.
     open: OpenStore,
 }
@@ -63,6 +66,7 @@ impl SqliteStore {
             mark,
             marked_at,
             unresolved: None,
+            last_flush: Cell::new(None),
             open,
         })
     }
@@ -83,8 +87,12 @@ impl SqliteStore {
 
     fn end(&self, connection: &Connection) -> Result<(), StoreError> {
         Checkpointer::before_commit(&self.log);
+        self.last_flush.set(None);
+        let begun = Instant::now();
         let commit = || connection.prepare_cached("commit")?.execute([]);
-        commit().map(drop).map_err(at_commit("committing"))
+        commit().map(drop).map_err(at_commit("committing"))?;
+        self.last_flush.set(Some(begun.elapsed()));
+        Ok(())
     }
 
     fn after_commit(&mut self, commit: CommitSequence) {
@@ -152,6 +160,10 @@ impl Store for SqliteStore {
             Err(_) => {}
         }
         result
+    }
+
+    fn last_flush(&self) -> Option<Duration> {
+        self.last_flush.get()
     }
 
     fn resolve(&mut self, commit: CommitSequence) -> Result<Resolution, StoreError> {

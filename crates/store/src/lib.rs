@@ -24,6 +24,7 @@ mod error;
 mod memory;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::{CountersRow, EnvironmentRow, MessageContent, QueueRow};
@@ -83,6 +84,12 @@ pub trait Store: Send {
     /// `Fenced`, `Conflict`, `Unavailable`, `Full`, `Corrupt`, `Closed`: nothing happened. `Unknown`: ask
     /// [`Store::resolve`].
     fn commit(&mut self, changes: &ChangeSet) -> Result<(), StoreError>;
+
+    /// How long the last commit that went through waited for its changes to reach the medium, the rest of it having been
+    /// work of the processor; `None`: the store cannot tell.
+    fn last_flush(&self) -> Option<Duration> {
+        None
+    }
 
     /// After `Unknown`: claims the number of the lost commit, so that either it is found to have happened or it
     /// never can. After `Lost` the owner has to open again.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use millpond_core::spec::QueueSpec;
+use millpond_load::Processes;
 use serde_json::{Value, json};
 
 use super::{figures, times};
@@ -62,7 +63,7 @@ async fn fill_and_drain(path: &Path, options: &Options, scale: u64, leased: u64)
     let spec = QueueSpec { leased_max: 200_000, ..QueueSpec::default() };
     target.create("bench", spec).await?;
     fill(&target, "bench", scale, &SendOptions::default()).await?;
-    let filled_kib = crate::machine::peak_memory_kib();
+    let filled_kib = Processes::Own.peak_memory_kib();
     let mut tasks = Vec::new();
     let calls = scale / 2 / 100 / 16;
     for _ in 0..16 {
@@ -84,7 +85,7 @@ async fn fill_and_drain(path: &Path, options: &Options, scale: u64, leased: u64)
     eprintln!(
         "filled and drained: peak {} KiB after filling, {} in all",
         filled_kib,
-        crate::machine::peak_memory_kib()
+        Processes::Own.peak_memory_kib()
     );
     // The process ends as a crash would end it.
     let me = std::process::id().to_string();

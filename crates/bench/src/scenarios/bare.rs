@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use millpond_core::ChangeSet;
 use millpond_core::id::CommitSequence;
 use millpond_core::spec::QueueSpec;
+use millpond_load::Processes;
 use millpond_store::{Opened, Resolution, Store, StoreError, StoreFactory, StoreReader, StoreStats};
 use millpond_store_sqlite::{SqliteFactory, SqliteSettings};
 use serde_json::{Value, json};
@@ -104,12 +105,12 @@ pub(super) async fn run(path: &Path, options: &Options, in_flight: usize) -> any
     let factory = SqliteFactory::open(&path.join("bare"), SqliteSettings::default())?;
     factory.create_environment(ENVIRONMENT)?;
     let (mut store, _) = factory.open(ENVIRONMENT)?;
-    let (begun, cpu) = (Instant::now(), crate::machine::cpu_micros());
+    let (begun, cpu) = (Instant::now(), Processes::Own.cpu_micros());
     for changes in &record {
         store.commit(changes)?;
     }
     let elapsed = begun.elapsed().as_secs_f64();
-    let cpu = crate::machine::cpu_micros() - cpu;
+    let cpu = Processes::Own.cpu_micros() - cpu;
     Ok(json!({
         "per_second": (acked as f64 / elapsed).round(),
         "cpu_micros_each": cpu as f64 / acked.max(1) as f64,

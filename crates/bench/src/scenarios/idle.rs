@@ -8,6 +8,7 @@ use millpond_core::Command;
 use millpond_core::command::CreateQueue;
 use millpond_core::spec::QueueSpec;
 use millpond_engine::{Engine, EngineSettings};
+use millpond_load::Processes;
 use millpond_store::{StoreError, StoreErrorKind};
 use millpond_store_sqlite::{SqliteFactory, SqliteSettings};
 use serde_json::{Value, json};
@@ -15,13 +16,12 @@ use serde_json::{Value, json};
 use super::times;
 use crate::Options;
 use crate::load::Target;
-use crate::machine::{cpu_micros, memory_kib};
 
 /// Processor time over the measured time, in percent of a core.
 async fn idle_percent(time: Duration) -> f64 {
-    let (begun, cpu) = (Instant::now(), cpu_micros());
+    let (begun, cpu) = (Instant::now(), Processes::Own.cpu_micros());
     tokio::time::sleep(time).await;
-    (cpu_micros() - cpu) as f64 / begun.elapsed().as_micros() as f64 * 100.0
+    (Processes::Own.cpu_micros() - cpu) as f64 / begun.elapsed().as_micros() as f64 * 100.0
 }
 
 pub(super) async fn queues(path: &Path, options: &Options) -> anyhow::Result<Value> {
@@ -30,7 +30,7 @@ pub(super) async fn queues(path: &Path, options: &Options) -> anyhow::Result<Val
     for queue in 0..scale {
         target.create(&format!("q-{queue}"), QueueSpec::default()).await?;
     }
-    let memory_before_waits = memory_kib();
+    let memory_before_waits = Processes::Own.memory_kib();
     for queue in 0..scale {
         let target = target.clone();
         tokio::spawn(async move {
@@ -43,7 +43,7 @@ pub(super) async fn queues(path: &Path, options: &Options) -> anyhow::Result<Val
     let percent = idle_percent(measure).await;
     Ok(json!({
         "cpu_percent": percent,
-        "memory_kib": memory_kib(),
+        "memory_kib": Processes::Own.memory_kib(),
         "memory_kib_before_waits": memory_before_waits,
         "queues": scale,
         "waiting": scale,
@@ -87,7 +87,7 @@ pub(super) async fn environments(path: &Path, options: &Options) -> anyhow::Resu
     let percent = idle_percent(measure).await;
     Ok(json!({
         "cpu_percent": percent,
-        "memory_kib": memory_kib(),
+        "memory_kib": Processes::Own.memory_kib(),
         "start_seconds": started.as_secs_f64(),
         "environments": scale,
         "environments_open": engine.stats().environments_open,

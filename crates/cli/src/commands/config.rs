@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::connection::Connection;
 use crate::exit::{Exit, Outcome};
 use crate::output::{Format, Table, print, print_json};
-use crate::serve_arguments::ServeArguments;
+use crate::serve_arguments::{RUST_LOG, ServeArguments};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
@@ -41,7 +41,14 @@ impl ConfigCommand {
     pub(crate) fn run(&self, matches: &ArgMatches) -> Outcome {
         let ConfigCommand::Print(command) = self;
         let own = matches.subcommand().and_then(|(_, config)| config.subcommand()).map(|(_, own)| own);
-        let settings = own.map(settings).unwrap_or_default();
+        let mut settings = own.map(settings).unwrap_or_default();
+        if let Some(log) = settings.iter_mut().find(|setting| setting.name == "log") {
+            let (name, filter) = command.serve.log_in_force();
+            log.value = Some(filter);
+            if name == RUST_LOG {
+                (log.source, log.variable) = ("environment", RUST_LOG.to_owned());
+            }
+        }
         if command.format.json {
             settings.iter().try_for_each(print_json)?;
             return Ok(Exit::Done);

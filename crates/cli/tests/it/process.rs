@@ -14,7 +14,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// `millpond` without settings of the surroundings.
 pub(crate) fn millpond() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("MILLPOND_")) {
+    let ours = |name: &str| name.starts_with("MILLPOND_") || name == "RUST_LOG";
+    for (name, _) in std::env::vars().filter(|(name, _)| ours(name)) {
         command.env_remove(name);
     }
     command
@@ -157,10 +158,22 @@ impl Server {
     }
 
     pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        answer(self.begin_get(path))
+    }
+
+    /// What `/metrics` shows for this metric with its labels.
+    pub(crate) fn metric(&self, name: &str) -> f64 {
+        let (status, page) = answer_text(self.begin_get("/metrics"));
+        assert_eq!(status, 200, "{page}");
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in {page}")).parse().expect("a number")
+    }
+
+    fn begin_get(&self, path: &str) -> TcpStream {
         let mut stream = self.connect();
         let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", self.address);
         stream.write_all(request.as_bytes()).expect("written");
-        answer(stream)
+        stream
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
@@ -199,10 +212,15 @@ fn rest(stderr: Option<ChildStderr>) -> String {
 }
 
 /// Reads an answer to its end: status and JSON.
-pub(crate) fn answer(mut stream: TcpStream) -> (u16, Value) {
+pub(crate) fn answer(stream: TcpStream) -> (u16, Value) {
+    let (status, body) = answer_text(stream);
+    (status, serde_json::from_str(&body).expect("json"))
+}
+
+fn answer_text(mut stream: TcpStream) -> (u16, String) {
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
     let status = head.split(' ').nth(1).expect("a status").parse().expect("a number");
-    (status, serde_json::from_str(body).expect("json"))
+    (status, body.to_owned())
 }

@@ -174,3 +174,59 @@ fn catches(id: i32, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
     u64::from_str_radix(mask.trim(), 16).expect("hex") & (1 << (signal - 1)) != 0
 }
+
+#[test]
+fn the_log_is_text_or_json_and_as_loud_as_asked() {
+    for (arguments, variables, lines) in [
+        (&[][..], &[][..], 0),
+        (&[], &[("RUST_LOG", "info")], 1),
+        (&["--log", "warn"], &[("RUST_LOG", "info")], 0),
+        (&["--log", "info"], &[], 1),
+        (&[], &[("MILLPOND_LOG", "info"), ("RUST_LOG", "warn")], 1),
+    ] {
+        for format in ["text", "json"] {
+            let directory = directory();
+            let mut command = millpond();
+            command.args(["serve", "--listen", "127.0.0.1:0", "--log-format", format]).args(arguments);
+            command.arg("--data-dir").arg(directory.path()).envs(variables.iter().copied());
+            let server = Server::start_by(&mut command);
+            assert_eq!(server.get("/healthz").0, 200);
+            server.signal(libc::SIGTERM);
+            let (_, stderr) = server.ended();
+            let answered: Vec<_> = stderr.lines().filter(|line| line.contains("answered")).collect();
+            assert_eq!(answered.len(), lines, "{arguments:?} {variables:?}: {stderr}");
+            for line in answered {
+                let parsed = serde_json::from_str::<Value>(line);
+                assert_eq!(parsed.is_ok(), format == "json", "{line}");
+                assert!(line.contains("healthz") && line.contains("req_"), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn connections_fit_into_the_descriptors_there_may_be() {
+    let directory = directory();
+    let mut command = std::process::Command::new("sh");
+    let serve =
+        "ulimit -n 256; exec \"$0\" serve --listen 127.0.0.1:0 --max-connections 300 --data-dir \"$1\"";
+    command.args(["-c", serve]).arg(millpond().get_program()).arg(directory.path());
+    let server = Server::start_by(&mut command);
+    assert_eq!(server.metric("process_max_fds"), 256.0);
+    assert_eq!(server.metric("millpond_http_connections_max"), 128.0);
+    server.signal(libc::SIGTERM);
+    let (status, stderr) = server.ended();
+    assert_eq!(status.code(), Some(0));
+    assert!(stderr.contains("fewer connections than set") && stderr.contains("descriptors=256"), "{stderr}");
+}
+
+#[test]
+fn a_low_limit_on_descriptors_is_raised_as_far_as_it_may_be() {
+    let directory = directory();
+    let mut command = std::process::Command::new("sh");
+    let serve = "ulimit -S -n 256; exec \"$0\" serve --listen 127.0.0.1:0 --data-dir \"$1\"";
+    command.args(["-c", serve]).arg(millpond().get_program()).arg(directory.path());
+    let server = Server::start_by(&mut command);
+    assert!(server.metric("process_max_fds") > 256.0);
+    assert!(server.metric("process_open_fds") > 3.0);
+}

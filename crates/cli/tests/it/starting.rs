@@ -63,7 +63,10 @@ fn wrong_usage_has_its_own_exit_code() {
         (&["serve", "--listen", "nowhere"], "expected an address and a port"),
         (&["serve", "--allow-host", "http://x"], "expected a host name"),
         (&["serve", "--default-environment", "x"], "default-environment is x"),
-        (&["serve", "--log", "=="], "expected a level or a filter"),
+        (&["serve", "--log", "=="], "log is \"==\", expected a level or a filter"),
+        (&["serve", "--log-format", "xml"], "possible values: json, text"),
+        (&["serve", "--max-connections", "0"], "max-connections is 0, expected 1 to 1000000"),
+        (&["serve", "--metrics-queues", "20001"], "metrics-queues is 20001, expected 0 to 20000"),
         (&["serve", "--lissten", "127.0.0.1:0"], "unexpected argument"),
         (&["serf"], "unrecognized subcommand"),
         (&[], "Usage"),
@@ -83,4 +86,14 @@ fn help_and_version_are_data() {
         assert_eq!(output.status.code(), Some(0));
         assert!(!output.stdout.is_empty() && output.stderr.is_empty());
     }
+}
+
+#[test]
+fn a_wrong_common_filter_is_named_as_such() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("data");
+    let output = run(millpond().arg("serve").env("MILLPOND_DATA_DIR", &data).env("RUST_LOG", "=="));
+    let stderr = String::from_utf8(output.stderr).expect("utf-8");
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("RUST_LOG is \"==\", expected a level or a filter"), "{stderr}");
 }

@@ -6,7 +6,7 @@ use millpond_api::name::EnvironmentName;
 use millpond_client::{Client, NewQueue, RetryPolicy};
 use millpond_engine::{Engine, EngineSettings};
 use millpond_server::config::DEFAULT_ENVIRONMENT;
-use millpond_server::{AllowedHosts, App, Shutdown, app, bind, serve};
+use millpond_server::{AllowedHosts, App, CONNECTIONS, Shutdown, app, bind, serve};
 use millpond_store::MemoryDisk;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -41,11 +41,13 @@ impl Server {
         let home = EnvironmentName::parse("home", DEFAULT_ENVIRONMENT).expect("valid");
         let shutdown = Shutdown::default();
         let hosts = AllowedHosts::new(address, Vec::new());
-        let router = app(App::new(engine.clone(), hosts, home, shutdown.watch()));
+        let served = App::new(engine.clone(), hosts, home, shutdown.watch());
+        let connections = served.connections(CONNECTIONS);
+        let router = app(served);
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let served = tokio::spawn(async move {
             let stopped = async { drop(stopped.await) };
-            serve(listener, router, &shutdown, stopped).await;
+            serve(listener, router, &connections, &shutdown, stopped).await;
         });
         let client = Client::new(format!("http://{address}")).expect("a client");
         Self { client, address: address.to_string(), engine, stop, served }

@@ -54,10 +54,15 @@ impl Slot {
                 state.armed = None;
                 // Being opened is work: whoever was opened for something that is due is not idle.
                 state.last_work = reading.monotonic;
-                state.phase = Phase::Open(Box::new(OpenEnvironment { environment, clock }));
+                state.phase = Phase::Open(Box::new(OpenEnvironment { environment, clock, seen: Vec::new() }));
+                self.set_failed(false);
                 self.set_open(true);
+                shared.closed.forget(&self.name);
             }
-            Err(error) => self.note_failure(shared, state, failed, &error),
+            Err(error) => {
+                shared.counters.not_opened();
+                self.note_failure(shared, state, failed, &error);
+            }
         }
     }
 
@@ -75,12 +80,15 @@ impl Slot {
         failed.error = unavailable(error);
         tracing::error!(environment = %self.name, %error, attempts = failed.attempts, "store not opened");
         state.phase = Phase::Failed(Box::new(failed));
+        self.set_failed(true);
     }
 
     /// A commit or read failed: memory is dropped, callers learn what is known, the store is opened again.
     pub(super) fn fail(self: &Arc<Self>, shared: &Shared, state: &mut State, failure: Failure) {
         let Phase::Open(open) = std::mem::replace(&mut state.phase, Phase::Closed) else { return };
         self.set_open(false);
+        self.set_failed(true);
+        shared.counters.failed(&failure);
         // Before anybody is told: waiting begins with the failure.
         let now = shared.clock.read().monotonic;
         self.enough.store(0, Ordering::SeqCst);
@@ -116,6 +124,7 @@ impl Slot {
         let state = &mut *state;
         self.fail(shared, state, Failure::Panic);
         if !matches!(state.phase, Phase::Failed(_)) {
+            shared.counters.failed(&Failure::Panic);
             let error = StoreError::new(StoreErrorKind::Unavailable, "a rule of the engine was broken");
             self.note_failure(shared, state, None, &error);
         }
@@ -150,6 +159,8 @@ impl Slot {
     pub(super) fn close_environment(&self, shared: &Shared, state: &mut State) {
         let Phase::Open(open) = std::mem::replace(&mut state.phase, Phase::Closed) else { return };
         self.set_open(false);
+        let most = shared.settings.closed_entries;
+        shared.closed.remember(&self.name, &open.environment, most);
         lock(&self.readers).clear();
         let next_due = open.environment.next_due_when_closed().map(Timestamp::as_millis);
         // Before it closes: one that is closed and was not given a time counts as due at once.

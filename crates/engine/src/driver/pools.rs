@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use millpond_core::id::Sequence;
@@ -12,6 +13,7 @@ use millpond_store::{Store, StoreError, StoreErrorKind, StoreReader};
 
 use crate::EngineSettings;
 use crate::commit::{CommitFailure, commit};
+use crate::driver::counters::Committed;
 use crate::driver::lock;
 use crate::driver::slot::{Event, Slot};
 use crate::environment::ReadId;
@@ -23,7 +25,13 @@ pub(crate) struct WriteJob {
 }
 
 pub(crate) enum WriteWork {
-    Commit(Box<ChangeSet>),
+    Commit {
+        changes: Box<ChangeSet>,
+        /// Commands of its round.
+        commands: usize,
+        /// By the monotonic clock.
+        handed_over_at: Duration,
+    },
     Space,
 }
 
@@ -102,8 +110,8 @@ fn run_write(job: WriteJob) {
     let store = held.as_mut().filter(|(opening, _)| *opening == job.opening);
     let mut space = None;
     let event = match (job.work, store) {
-        (WriteWork::Commit(changes), Some((_, store))) => {
-            let result = commit(store.as_mut(), &changes);
+        (WriteWork::Commit { changes, commands, handed_over_at }, Some((_, store))) => {
+            let result = timed_commit(&job.slot, store.as_mut(), &changes, commands, handed_over_at);
             if result.is_ok() && job.slot.note_sent(&changes) {
                 space = measure(&job.slot, store.as_mut());
             }
@@ -111,14 +119,10 @@ fn run_write(job: WriteJob) {
                 // The next commit may be waiting already, and is built on this one. A lost commit's number is taken,
                 // so the store would not refuse what follows it.
                 *held = None;
-            } else if let Some(shared) = job.slot.shared.upgrade() {
-                shared.counters.commits.fetch_add(1, Ordering::Relaxed);
-                let rows = u64::try_from(changes.row_count()).unwrap_or(u64::MAX);
-                shared.counters.rows.fetch_add(rows, Ordering::Relaxed);
             }
             Event::Committed(changes.commit, result)
         }
-        (WriteWork::Commit(changes), None) => {
+        (WriteWork::Commit { changes, .. }, None) => {
             let error = StoreError::new(StoreErrorKind::Closed, "commit");
             Event::Committed(changes.commit, Err(CommitFailure { unknown: false, error }))
         }
@@ -134,6 +138,27 @@ fn run_write(job: WriteJob) {
         job.slot.bring(job.opening, event);
     }
     drop(held);
+}
+
+/// Commits, and counts what became durable.
+fn timed_commit(
+    slot: &Slot,
+    store: &mut dyn Store,
+    changes: &ChangeSet,
+    commands: usize,
+    handed_over_at: Duration,
+) -> Result<(), CommitFailure> {
+    let Some(shared) = slot.shared.upgrade() else { return commit(store, changes) };
+    let begun = shared.clock.read().monotonic;
+    commit(store, changes)?;
+    shared.counters.committed(&Committed {
+        waited: begun.saturating_sub(handed_over_at),
+        took: shared.clock.read().monotonic.saturating_sub(begun),
+        flush: store.last_flush(),
+        rows: changes.row_count(),
+        commands,
+    });
+    Ok(())
 }
 
 fn measure(slot: &Slot, store: &mut dyn Store) -> Option<Event> {

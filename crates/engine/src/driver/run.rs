@@ -60,6 +60,7 @@ impl Slot {
             return;
         }
         self.step(shared, state, &mut actions);
+        self.survey(shared, state, inbox.asked);
         self.finish(shared, state, inbox.close_if_idle);
     }
 
@@ -161,7 +162,7 @@ impl Slot {
         }
     }
 
-    fn carry_out(self: &Arc<Self>, shared: &Shared, state: &mut State, actions: &mut Vec<Action>) {
+    pub(super) fn carry_out(self: &Arc<Self>, shared: &Shared, state: &mut State, actions: &mut Vec<Action>) {
         let opening = state.opening;
         for action in actions.drain(..) {
             let slot = Arc::clone(self);
@@ -172,8 +173,13 @@ impl Slot {
                     self.reply(shared, state, ticket, Ok(answer));
                 }
                 Action::Commit(changes) => {
-                    shared
-                        .write(self, WriteJob { slot, opening, work: WriteWork::Commit(Box::new(changes)) });
+                    let commands = match &state.phase {
+                        Phase::Open(open) => open.environment.commands_under_way(),
+                        Phase::Closed | Phase::Failed(_) => 0,
+                    };
+                    let handed_over_at = shared.clock.read().monotonic;
+                    let work = WriteWork::Commit { changes: Box::new(changes), commands, handed_over_at };
+                    shared.write(self, WriteJob { slot, opening, work });
                 }
                 Action::Contents(id, messages) => read(id, ReadWork::Contents(messages)),
                 Action::Rows(id, keys) => read(id, ReadWork::Rows(keys)),
@@ -233,6 +239,7 @@ impl Slot {
             }
             Phase::Failed(_) => {
                 state.phase = Phase::Closed;
+                self.set_failed(false);
                 state.callers.clear();
             }
             Phase::Closed => {}

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::StampClock;
 use crate::commit::CommitFailure;
+use crate::driver::survey::{Asked, Seen};
 use crate::driver::turn::Turn;
 use crate::driver::{WeakShared, lock};
 use crate::environment::{Environment, Leftovers, ReadId, Ticket};
@@ -57,6 +58,7 @@ pub(crate) struct Brought {
     pub(crate) notices: Vec<Command>,
     pub(crate) abandoned: Vec<Ticket>,
     pub(crate) events: Vec<(u64, Event)>,
+    pub(crate) asked: Vec<Asked>,
     pub(crate) close: Vec<oneshot::Sender<()>>,
     /// Close the environment if it is idle and this is still the same opening of it.
     pub(crate) close_if_idle: Option<u64>,
@@ -110,6 +112,8 @@ pub(crate) enum Phase {
 pub(crate) struct OpenEnvironment {
     pub(crate) environment: Environment,
     pub(crate) clock: StampClock,
+    /// Looks whose commit is not durable yet.
+    pub(crate) seen: Vec<Seen>,
 }
 
 pub(crate) struct Failed {
@@ -141,6 +145,7 @@ pub(crate) struct Slot {
     /// With fewer commands waiting than this nobody need run the slot: the end of a commit will.
     pub(crate) enough: AtomicUsize,
     open: AtomicBool,
+    failed: AtomicBool,
 }
 
 impl fmt::Debug for Slot {
@@ -174,6 +179,7 @@ impl Slot {
             taken_bytes: AtomicUsize::new(0),
             enough: AtomicUsize::new(0),
             open: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
         }
     }
 
@@ -209,6 +215,12 @@ impl Slot {
 
     pub(crate) fn abandon(self: &Arc<Self>, ticket: Ticket) {
         self.put(|brought| brought.abandoned.push(ticket));
+    }
+
+    /// Brings somebody who wants to look.
+    pub(crate) fn look(self: &Arc<Self>, asked: Asked) {
+        lock(&self.inbox).brought.asked.push(asked);
+        self.run_soon();
     }
 
     pub(crate) fn bring(&self, opening: u64, event: Event) {
@@ -304,6 +316,27 @@ impl Slot {
 
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_failed(&self, failed: bool) {
+        self.failed.store(failed, Ordering::Release);
+    }
+
+    /// Its store failed, and it is not open again.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// Commands taken in and not answered yet.
+    pub(crate) fn taken_commands(&self) -> usize {
+        self.taken_commands.load(Ordering::Relaxed)
+    }
+
+    /// So many grants of one answer are taken back.
+    pub(crate) fn count_undone(&self, grants: usize) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.counters.undone(grants);
+        }
     }
 
     /// Closed, and nothing was brought to it.

@@ -9,7 +9,7 @@ use millpond_core::id::{CommitSequence, LeaseGeneration, Sequence};
 use millpond_core::row::MessageContent;
 use millpond_core::spec::QueueSpec;
 use millpond_core::{ChangeSet, Outcome, Page, RowKey, Rows, Scan};
-use millpond_engine::EngineError;
+use millpond_engine::{EngineError, Failures, SurveyPage};
 use millpond_store::{
     MemoryDisk, Opened, Resolution, Store, StoreError, StoreErrorKind, StoreFactory, StoreReader, StoreStats,
 };
@@ -333,4 +333,82 @@ async fn what_cannot_be_used_is_refused_at_once() {
     assert!(matches!(refused, Err(EngineError::Full)), "{refused:?}");
     let refused = world.engine.submit(ENVIRONMENT, send("mail", "refused")).await;
     assert!(matches!(refused, Err(EngineError::Corrupt(_))), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_seen_of_queues_is_durable() {
+    let (world, faults) = world().await;
+    let gate = faults.gate.lock().await;
+    let begun = faults.begun.load(Ordering::SeqCst);
+    let engine = world.engine.clone();
+    let sending = tokio::spawn(async move { engine.submit(ENVIRONMENT, send("mail", "kept")).await });
+    while faults.begun.load(Ordering::SeqCst) == begun {
+        tokio::task::yield_now().await;
+    }
+    let mut looking = Box::pin(world.engine.survey(ENVIRONMENT, page()));
+    tokio::select! {
+        biased;
+        survey = &mut looking => panic!("{survey:?}"),
+        () = tokio::task::yield_now() => {}
+    }
+    drop(gate);
+    sending.await.expect("task").expect("answer");
+    let survey = looking.await.expect("it is open");
+    assert_eq!(survey.queues[0].counters.ready, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_looks_while_a_commit_fails_sees_nothing_of_it() {
+    let (world, faults) = world().await;
+    let gate = faults.gate.lock().await;
+    faults.full.store(1, Ordering::SeqCst);
+    let begun = faults.begun.load(Ordering::SeqCst);
+    let engine = world.engine.clone();
+    let sending = tokio::spawn(async move { engine.submit(ENVIRONMENT, send("mail", "lost")).await });
+    while faults.begun.load(Ordering::SeqCst) == begun {
+        tokio::task::yield_now().await;
+    }
+    let mut looking = Box::pin(world.engine.survey(ENVIRONMENT, page()));
+    tokio::select! {
+        biased;
+        survey = &mut looking => panic!("{survey:?}"),
+        () = tokio::task::yield_now() => {}
+    }
+    drop(gate);
+    assert!(sending.await.expect("task").is_err());
+    assert_eq!(looking.await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_are_counted_by_what_failed() {
+    let (world, faults) = world().await;
+    assert_eq!(world.engine.metrics().failures, Failures::default());
+    faults.unopenable.store(u32::MAX, Ordering::SeqCst);
+    faults.full.store(1, Ordering::SeqCst);
+    let refused = world.engine.submit(ENVIRONMENT, send("mail", "lost")).await;
+    assert!(matches!(refused, Err(EngineError::Full)), "{refused:?}");
+    world.pass(Duration::from_secs(10));
+    while world.engine.metrics().failures.open == 0 {
+        tokio::task::yield_now().await;
+    }
+    let metrics = world.engine.metrics();
+    assert_eq!((metrics.failures.commit, metrics.failures.read, metrics.failures.panic), (1, 0, 0));
+    assert_eq!([metrics.environments_open, metrics.environments_failed, metrics.reopened], [0, 1, 0]);
+    assert_eq!(world.engine.survey(ENVIRONMENT, page()).await, None);
+
+    faults.unopenable.store(0, Ordering::SeqCst);
+    while world.engine.metrics().reopened == 0 {
+        world.pass(Duration::from_secs(10));
+        tokio::task::yield_now().await;
+    }
+    let metrics = world.engine.metrics();
+    assert_eq!([metrics.environments_open, metrics.environments_failed], [1, 0]);
+    faults.commit_panics.store(1, Ordering::SeqCst);
+    let lost = world.engine.submit(ENVIRONMENT, send("mail", "lost")).await;
+    assert!(matches!(lost, Err(EngineError::Unknown(_))), "{lost:?}");
+    assert_eq!(world.engine.metrics().failures.panic, 1);
+}
+
+fn page() -> SurveyPage {
+    SurveyPage { after: None, most: 10, read_heads: false }
 }

@@ -22,6 +22,7 @@ use crate::convert::message::render_grants;
 use crate::delivery::{Deliveries, ReceiptBody};
 use crate::error::ApiError;
 use crate::extract::{self, Place, Query};
+use crate::request::Phases;
 
 pub(super) async fn lease(
     app: &App,
@@ -41,6 +42,7 @@ pub(super) async fn lease(
         // The engine names the call.
         waiter: WaiterId(0),
     });
+    Phases::may_wait(request.wait);
     let submitted = app.submit(&place.environment, command);
     let answer = if request.wait.is_zero() {
         Some(submitted.await?)

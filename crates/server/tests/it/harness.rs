@@ -1,6 +1,7 @@
 //! A server on a memory store, and calls to its router.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -9,12 +10,14 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use millpond_api::name::EnvironmentName;
 use millpond_core::outcome::QueueView;
 use millpond_core::{Command, Outcome};
+use millpond_engine::clock::{Clock, Reading};
 use millpond_engine::{Engine, EngineSettings};
 use millpond_server::config::DEFAULT_ENVIRONMENT;
-use millpond_server::{AllowedHosts, App, Shutdown, app};
+use millpond_server::{AllowedHosts, App, CONNECTIONS, Connections, METRICS_QUEUES, Shutdown, app};
 use millpond_store::MemoryDisk;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 
 /// How long [`Server::until`] looks.
@@ -26,7 +29,30 @@ pub(crate) const HOME: &str = DEFAULT_ENVIRONMENT;
 pub(crate) struct Server {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
+    pub(crate) connections: Connections,
     pub(crate) shutdown: Shutdown,
+}
+
+/// An engine's clock that the test moves; both of its clocks show the same.
+#[derive(Default)]
+pub(crate) struct ManualClock(AtomicI64);
+
+impl ManualClock {
+    pub(crate) fn advance(&self, time: Duration) {
+        self.0.fetch_add(i64::try_from(time.as_millis()).expect("small"), Ordering::SeqCst);
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.read().monotonic
+    }
+}
+
+impl Clock for ManualClock {
+    fn read(&self) -> Reading {
+        let millis = self.0.load(Ordering::SeqCst);
+        let monotonic = Duration::from_millis(u64::try_from(millis).expect("it only advances"));
+        Reading { monotonic, wall_millis: 1_700_000_000_000 + millis }
+    }
 }
 
 pub(crate) struct Reply {
@@ -82,12 +108,19 @@ impl Server {
 
     /// A server on an engine of the test's own.
     pub(crate) async fn over(engine: Engine) -> Self {
+        Self::bounded(engine, METRICS_QUEUES, CONNECTIONS).await
+    }
+
+    /// The same with so many queues shown singly in metrics, and so many connections.
+    pub(crate) async fn bounded(engine: Engine, metrics_queues: usize, connections: usize) -> Self {
         engine.create_environment(HOME).await.expect("it is made");
         let shutdown = Shutdown::default();
         let hosts = AllowedHosts::new(([127, 0, 0, 1], 8400).into(), vec!["queue.example.com".to_owned()]);
         let home = EnvironmentName::parse("home", HOME).expect("valid");
-        let router = app(App::new(engine.clone(), hosts, home, shutdown.watch()));
-        Self { router, engine, shutdown }
+        let served =
+            App::new(engine.clone(), hosts, home, shutdown.watch()).with_metrics_queues(metrics_queues);
+        let connections = served.connections(connections);
+        Self { router: app(served), engine, connections, shutdown }
     }
 
     /// A server with the queue `q`.
@@ -147,6 +180,18 @@ impl Server {
         let events: Vec<Value> = ids.iter().map(|id| event(id)).collect();
         let sent = self.post("/v1/queues/q:send", json!({ "events": events })).await.ok();
         strings(&sent["message_ids"])
+    }
+
+    /// Begins to send an event to `q`; the status of the answer comes in its time.
+    pub(crate) fn begin_send(&self) -> JoinHandle<StatusCode> {
+        let router = self.router.clone();
+        let body = json!({ "events": [event("1")] }).to_string();
+        let request = Request::post("/v1/queues/q:send").header("host", "localhost");
+        let request = request.header("content-type", "application/json").body(Body::from(body));
+        tokio::spawn(async move {
+            let Ok(response) = router.oneshot(request.expect("a valid request")).await;
+            response.status()
+        })
     }
 
     /// Leases from `q`; answers the messages.

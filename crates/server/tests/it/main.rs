@@ -2,13 +2,17 @@
 
 mod connections;
 mod errors;
+mod gate;
 mod guards;
 mod hang_ups;
 mod harness;
 mod leases;
 mod limits;
+mod logs;
+mod metrics;
 mod queues;
 mod routes;
 mod sends;
 mod stops;
 mod sylphx;
+mod too_many;

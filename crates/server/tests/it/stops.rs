@@ -33,7 +33,10 @@ async fn a_stop_answers_long_polls_ends_idle_connections_and_takes_no_more() {
     };
     let stopping = async { drop(stopped.await) };
     let begun = Instant::now();
-    tokio::join!(serve(listener, server.router.clone(), &server.shutdown, stopping), client);
+    tokio::join!(
+        serve(listener, server.router.clone(), &server.connections, &server.shutdown, stopping),
+        client
+    );
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert!(TcpStream::connect(address).await.is_err());
     assert_eq!(server.view().await.waiting, 0);
@@ -61,7 +64,10 @@ async fn a_stop_lets_a_request_that_is_being_read_come_to_its_end() {
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     };
     let stopping = async { drop(stopped.await) };
-    tokio::join!(serve(listener, server.router.clone(), &server.shutdown, stopping), client);
+    tokio::join!(
+        serve(listener, server.router.clone(), &server.connections, &server.shutdown, stopping),
+        client
+    );
 }
 
 #[tokio::test]
@@ -80,7 +86,7 @@ async fn what_does_not_end_by_itself_is_cut() {
         assert!(rest.is_empty());
     };
     tokio::select! {
-        () = serve(listener, server.router.clone(), &server.shutdown, std::future::pending()) => {}
+        () = serve(listener, server.router.clone(), &server.connections, &server.shutdown, std::future::pending()) => {}
         () = client => {}
     }
 }

@@ -2,32 +2,18 @@
 //! clock that the tests move. The other rules are tested against the real binary, in the crate blackbox.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use millpond_core::limits::CoreSettings;
-use millpond_engine::clock::{Clock, Reading};
 use millpond_engine::environment::EnvironmentSettings;
 use millpond_engine::{Engine, EngineSettings};
 use millpond_store::MemoryDisk;
 use serde_json::{Value, json};
 
-use crate::harness::{Reply, Server, event, leases, refused};
+use crate::harness::{ManualClock, Reply, Server, event, leases, refused};
 
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
-
-/// Milliseconds since it was made; both clocks show the same.
-#[derive(Default)]
-struct ManualClock(AtomicI64);
-
-impl Clock for ManualClock {
-    fn read(&self) -> Reading {
-        let millis = self.0.load(Ordering::SeqCst);
-        let since_start = Duration::from_millis(u64::try_from(millis).expect("it never runs back"));
-        Reading { monotonic: since_start, wall_millis: 1_700_000_000_000 + millis }
-    }
-}
 
 /// A server with the queue `q`, in a time of its own.
 struct Timed {
@@ -45,7 +31,7 @@ impl Timed {
     }
 
     fn pass_millis(&self, millis: u64) {
-        self.clock.0.fetch_add(i64::try_from(millis).expect("it fits"), Ordering::SeqCst);
+        self.clock.advance(Duration::from_millis(millis));
         self.server.engine.nudge();
     }
 

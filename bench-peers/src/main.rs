@@ -1,0 +1,74 @@
+//! The same work on Millpond and on what people use today, in one run and in turns.
+//!
+//! `run` starts each server on a free port of 127.0.0.1 with a directory of its own, measures, stops it, and prints JSON;
+//! `render` makes one table of one or more such runs.
+
+mod daemon;
+mod peers;
+mod render;
+mod run;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use millpond_load::LoadOptions;
+
+use crate::peers::Peer;
+
+#[derive(Parser)]
+#[command(about = "Measures Millpond beside other queue servers")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure and print JSON
+    Run(RunOptions),
+    /// Print a table, in Markdown, of what several runs with the same settings measured
+    Render {
+        /// What `run` printed
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+}
+
+#[derive(Args)]
+struct RunOptions {
+    /// Only these; without any, all of them
+    #[arg(value_enum)]
+    peers: Vec<Peer>,
+
+    /// The binary of Millpond
+    #[arg(long, default_value = "../target/release/millpond")]
+    millpond: PathBuf,
+
+    /// The binary of the NATS server
+    #[arg(long, default_value = "nats-server")]
+    nats_server: PathBuf,
+
+    /// Where the servers' directories are made; they are removed again
+    #[arg(long, default_value = ".")]
+    directory: PathBuf,
+
+    #[command(flatten)]
+    load: LoadOptions,
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Run(options) => run::run(&options),
+        Command::Render { files } => render::run(&files),
+    };
+    let printed = done.and_then(|text| Ok(std::io::stdout().lock().write_all(text.as_bytes())?));
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench-peers: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

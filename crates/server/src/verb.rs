@@ -1,0 +1,179 @@
+//! What a request asks for, as metrics and logs name it: a closed set, told from method and path alone, so that a request
+//! that is refused before it reaches a handler has one too, and so that nothing of what was sent gets into a label.
+
+use axum::http::Method;
+use millpond_api::name::split_verb;
+
+use crate::paths;
+
+macro_rules! verbs {
+    ($($variant:ident $label:literal $route:literal,)+) => {
+        /// What a request asks for.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Verb { $($variant,)+ }
+
+        impl Verb {
+            /// All of them, in the order of their numbers.
+            pub(crate) const ALL: &[Verb] = &[$(Verb::$variant,)+];
+
+            /// Its name in metrics.
+            pub(crate) fn label(self) -> &'static str {
+                match self { $(Verb::$variant => $label,)+ }
+            }
+
+            /// Its route in logs, without what precedes `queues` or `envs`.
+            pub(crate) fn route(self) -> &'static str {
+                match self { $(Verb::$variant => $route,)+ }
+            }
+        }
+    };
+}
+
+verbs! {
+    Ack "ack" "queues/{queue}:ack",
+    CreateEnvironment "create_environment" "envs",
+    CreateQueue "create_queue" "queues",
+    DeleteMessage "delete_message" "queues/{queue}/messages/{message}",
+    DeleteQueue "delete_queue" "queues/{queue}",
+    Extend "extend" "queues/{queue}:extend",
+    GetData "get_data" "queues/{queue}/messages/{message}/data",
+    GetMessage "get_message" "queues/{queue}/messages/{message}",
+    GetQueue "get_queue" "queues/{queue}",
+    Health "health" "healthz",
+    Lease "lease" "queues/{queue}:lease",
+    ListDeadLetters "list_dead_letters" "queues/{queue}/dead-letters",
+    ListQueues "list_queues" "queues",
+    Metrics "metrics" "metrics",
+    Nack "nack" "queues/{queue}:nack",
+    Openapi "openapi" "openapi.json",
+    Other "other" "other",
+    Pause "pause" "queues/{queue}:pause",
+    Peek "peek" "queues/{queue}:peek",
+    Purge "purge" "queues/{queue}:purge",
+    Redrive "redrive" "queues/{queue}:redrive",
+    Replay "replay" "queues/{queue}:replay",
+    Resume "resume" "queues/{queue}:resume",
+    Send "send" "queues/{queue}:send",
+    Settle "settle" "queues/{queue}:settle",
+    UpdateQueue "update_queue" "queues/{queue}",
+    Why "why" "queues/{queue}:why",
+}
+
+impl Verb {
+    /// What a request with this method and path asks for.
+    pub(crate) fn of(method: &Method, path: &str) -> Self {
+        let Some(rest) = path.strip_prefix(paths::VERSION_PREFIX) else {
+            return match (method, path) {
+                (&Method::GET, paths::HEALTH) => Self::Health,
+                (&Method::GET, paths::METRICS) => Self::Metrics,
+                (&Method::GET, "/openapi.json") => Self::Openapi,
+                _ => Self::Other,
+            };
+        };
+        let mut segments = rest.split('/');
+        let mut first = segments.next();
+        if first == Some("orgs") {
+            // Behind `orgs/ORG/projects/PROJECT/envs` there is nothing, or `ENV/queues`.
+            if segments.by_ref().nth(3) != Some("envs") {
+                return Self::Other;
+            }
+            if segments.next().is_none() {
+                return if method == Method::POST { Self::CreateEnvironment } else { Self::Other };
+            }
+            first = segments.next();
+        }
+        if first != Some("queues") {
+            return Self::Other;
+        }
+        match (segments.next(), segments.next(), segments.next(), segments.next(), segments.next()) {
+            (None, ..) if method == Method::GET => Self::ListQueues,
+            (None, ..) if method == Method::POST => Self::CreateQueue,
+            (Some(queue), None, ..) => Self::of_queue(method, queue),
+            (Some(_), Some("dead-letters"), None, ..) if method == Method::GET => Self::ListDeadLetters,
+            (Some(_), Some("messages"), Some(_), None, _) if method == Method::GET => Self::GetMessage,
+            (Some(_), Some("messages"), Some(_), None, _) if method == Method::DELETE => Self::DeleteMessage,
+            (Some(_), Some("messages"), Some(_), Some("data"), None) if method == Method::GET => {
+                Self::GetData
+            }
+            _ => Self::Other,
+        }
+    }
+
+    fn of_queue(method: &Method, segment: &str) -> Self {
+        match (method, split_verb(segment).1) {
+            (&Method::DELETE, None) => Self::DeleteQueue,
+            (&Method::GET, None) => Self::GetQueue,
+            (&Method::PATCH, None) => Self::UpdateQueue,
+            (&Method::GET, Some("why")) => Self::Why,
+            (&Method::POST, Some(verb)) => match verb {
+                "ack" => Self::Ack,
+                "extend" => Self::Extend,
+                "lease" => Self::Lease,
+                "nack" => Self::Nack,
+                "pause" => Self::Pause,
+                "peek" => Self::Peek,
+                "purge" => Self::Purge,
+                "redrive" => Self::Redrive,
+                "replay" => Self::Replay,
+                "resume" => Self::Resume,
+                "send" => Self::Send,
+                "settle" => Self::Settle,
+                _ => Self::Other,
+            },
+            _ => Self::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_snake_case_alphabetical_and_distinct() {
+        let labels: Vec<_> = Verb::ALL.iter().map(|verb| verb.label()).collect();
+        assert!(labels.windows(2).all(|pair| pair[0] < pair[1]), "{labels:?}");
+        let snake = |label: &&str| label.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        assert!(labels.iter().all(snake), "{labels:?}");
+        assert!(Verb::ALL.iter().enumerate().all(|(number, verb)| *verb as usize == number));
+    }
+
+    #[test]
+    fn a_verb_is_told_from_method_and_path() {
+        let long = "/v1/orgs/o/projects/p/envs/e/queues";
+        for (method, path, verb) in [
+            ("GET", "/healthz", "health"),
+            ("GET", "/metrics", "metrics"),
+            ("GET", "/openapi.json", "openapi"),
+            ("POST", "/v1/orgs/o/projects/p/envs", "create_environment"),
+            ("GET", "Q", "list_queues"),
+            ("POST", "Q", "create_queue"),
+            ("GET", "Q/mail", "get_queue"),
+            ("PATCH", "Q/mail", "update_queue"),
+            ("DELETE", "Q/mail", "delete_queue"),
+            ("GET", "Q/mail:why", "why"),
+            ("POST", "Q/mail:send", "send"),
+            ("POST", "Q/mail:settle", "settle"),
+            ("GET", "Q/mail/dead-letters", "list_dead_letters"),
+            ("GET", "Q/mail/messages/msg_1", "get_message"),
+            ("DELETE", "Q/mail/messages/msg_1", "delete_message"),
+            ("GET", "Q/mail/messages/msg_1/data", "get_data"),
+            ("POST", "/healthz", "other"),
+            ("GET", "/", "other"),
+            ("GET", "/v1/", "other"),
+            ("GET", "/v1/orgs/o/projects/p/envs", "other"),
+            ("POST", "/v1/orgs/o/projects", "other"),
+            ("POST", "Q/mail:explode", "other"),
+            ("POST", "Q/mail", "other"),
+            ("GET", "Q/mail:send", "other"),
+            ("BREW", "Q", "other"),
+            ("GET", "Q/mail/messages/msg_1/data/more", "other"),
+        ] {
+            for queues in ["/v1/queues", long] {
+                let path = path.replace('Q', queues);
+                let method = Method::from_bytes(method.as_bytes()).expect("a token");
+                assert_eq!(Verb::of(&method, &path).label(), verb, "{method} {path}");
+            }
+        }
+    }
+}
