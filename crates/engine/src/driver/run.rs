@@ -27,6 +27,9 @@ impl Slot {
         for (ticket, mail) in &inbox.mails {
             debug_assert!(!state.callers.contains_key(ticket), "ticket {ticket} of {} twice", mail.bytes);
         }
+        // Who left before these commands came must not be seen by them; who left after bringing one of them comes after it.
+        let (left_before, left_after): (Vec<_>, Vec<_>) =
+            inbox.abandoned.iter().copied().partition(|ticket| state.callers.contains_key(ticket));
         let mut commands = Vec::with_capacity(inbox.mails.len());
         for (ticket, mail) in inbox.mails {
             state.callers.insert(ticket, Caller { sender: mail.sender, bytes: mail.bytes });
@@ -37,15 +40,14 @@ impl Slot {
         let mut actions = Vec::new();
         let mut failure = None;
         if let Phase::Open(open) = &mut state.phase {
+            left_before.iter().for_each(|&ticket| open.environment.abandon(ticket));
             for (ticket, command) in commands {
                 open.environment.submit(ticket, command);
             }
             for command in inbox.notices {
                 open.environment.notify(command);
             }
-            for &ticket in &inbox.abandoned {
-                open.environment.abandon(ticket);
-            }
+            left_after.iter().for_each(|&ticket| open.environment.abandon(ticket));
             self.let_go(&mut state.callers, &inbox.abandoned);
             failure = self.take_events(state, inbox.events, &mut actions);
         } else {

@@ -20,6 +20,16 @@ async fn a_lease_takes_one_message_unless_told() {
 }
 
 #[tokio::test]
+async fn a_wait_that_would_not_be_kept_is_refused_and_leases_nothing() {
+    let server = Server::with_queue(json!({})).await;
+    server.send(&["1"]).await;
+    let call = json!({ "max_messages": 2, "min_messages": 2, "wait": "20s", "max_wait": "1s" });
+    let reply = server.post("/v1/queues/q:lease", call).await;
+    assert_eq!(reply.refusal(), refused(400, "invalid_field"));
+    assert_eq!(server.lease(json!({})).await[0]["delivery_count"], 1);
+}
+
+#[tokio::test]
 async fn a_waiting_call_is_answered_by_a_send() {
     let server = Server::with_queue(json!({})).await;
     let call = json!({ "wait": "20s" });
