@@ -181,7 +181,7 @@ impl Shared {
             commits: self.counters.commits.load(Ordering::Relaxed),
             rows: self.counters.rows.load(Ordering::Relaxed),
             environments_open: u64::try_from(open).unwrap_or(u64::MAX),
-            reopened: self.counters.reopened.load(Ordering::Relaxed),
+            reopened: self.counters.reopened.load(Ordering::Acquire),
         }
     }
 
@@ -204,7 +204,7 @@ impl Shared {
             writer_jobs: self.writers.iter().map(|writer| number(writer.len())).collect(),
             environments_open: number(slots.iter().filter(|slot| slot.is_open()).count()),
             environments_failed: number(slots.iter().filter(|slot| slot.has_failed()).count()),
-            reopened: load(&counters.reopened),
+            reopened: counters.reopened.load(Ordering::Acquire),
             failures: Failures {
                 commit: load(&counters.failed_commits),
                 open: load(&counters.failed_opens),

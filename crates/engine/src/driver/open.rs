@@ -44,9 +44,9 @@ impl Slot {
                 // Before anything else: sends that come first may not eat what is kept for acks.
                 let low = store.stats().is_ok_and(|stats| stats.space_low);
                 environment.notify(Command::SetSpace { low });
+                let again = failed.is_some();
                 if let Some(failed) = failed {
                     environment.resume(failed.left);
-                    shared.counters.reopened.fetch_add(1, Ordering::Relaxed);
                     tracing::info!(environment = %self.name, "opened again");
                 }
                 *lock(&self.store) = Some((state.opening, store));
@@ -57,11 +57,15 @@ impl Slot {
                 state.phase = Phase::Open(Box::new(OpenEnvironment { environment, clock, seen: Vec::new() }));
                 self.set_failed(false);
                 self.set_open(true);
+                if again {
+                    // Last: who sees it counted sees it open.
+                    shared.counters.reopened.fetch_add(1, Ordering::Release);
+                }
                 shared.closed.forget(&self.name);
             }
             Err(error) => {
-                shared.counters.not_opened();
                 self.note_failure(shared, state, failed, &error);
+                shared.counters.not_opened();
             }
         }
     }
