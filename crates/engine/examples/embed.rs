@@ -95,6 +95,7 @@ async fn work(engine: &Engine) -> Result<Vec<String>, Box<dyn Error>> {
         min_messages: 1,
         visibility_timeout: None,
         wait: Duration::from_secs(20),
+        max_wait: None,
         // The engine names the call.
         waiter: WaiterId(0),
     };

@@ -3,6 +3,7 @@
 mod support;
 
 mod answers;
+mod bulk;
 mod embedding;
 mod environments;
 mod failures;

@@ -131,6 +131,7 @@ impl World {
         self.disk.crash()?;
         let lost: Vec<Submitted> = std::mem::take(&mut self.tickets).into_values().collect();
         self.abandoned.clear();
+        self.walks.clear();
         let (lineage, _) = self.reopen()?;
         self.compare(&lost, self.highest_stamp)?;
         demand!(lineage == Lineage::Restarted, "after a crash it opens as {lineage:?}");
@@ -157,6 +158,7 @@ impl World {
         self.auditor = auditor;
         self.tickets.clear();
         self.abandoned.clear();
+        self.walks.clear();
         self.workload.retired.append(&mut self.workload.hands);
         self.trusts_clock = true;
         self.clock.set_right();
@@ -192,6 +194,7 @@ impl World {
             .chain(left.later.iter().map(|one| (one, false)))
         {
             let Some(submitted) = self.tickets.remove(ticket) else { continue };
+            self.walks.remove(ticket);
             // Grants whose contents were being read are durable, and are taken back.
             if doubtful || matches!(submitted.command, Command::Lease(_)) {
                 lost.push(submitted);
