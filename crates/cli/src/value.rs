@@ -57,10 +57,18 @@ pub(crate) struct Assignment {
     pub(crate) value: Option<Value>,
 }
 
+/// Policies that are durations: 5m is read for them as everywhere on the command line, not only 300s as in the API.
+const DURATIONS: [&str; 6] =
+    ["backoff.initial", "backoff.max", "delay", "finished_retention", "retention", "visibility_timeout"];
+
 /// Reads an [`Assignment`].
 pub(crate) fn assignment(text: &str) -> Result<Assignment, String> {
     let (path, value) = pair(text)?;
-    let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
+    let value = match DURATIONS.contains(&path.as_str()).then(|| duration(&value)) {
+        Some(Ok(duration)) => Value::String(format!("{}s", duration.as_secs_f64())),
+        // What is none is refused with the name of its field.
+        _ => serde_json::from_str(&value).unwrap_or(Value::String(value)),
+    };
     Ok(Assignment { value: Some(value), ..removal(&path)? })
 }
 
@@ -135,6 +143,20 @@ mod tests {
         assert_eq!(lease(&show_lease(&known)), Ok(known));
         for text in ["", "msg_1", "@1", "msg_1@", "msg_1@x", "msg_1@-1"] {
             assert!(lease(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn policies_that_are_durations_are_read_in_units() {
+        let value = |text| assignment(text).expect("an assignment").value;
+        for (text, expected) in [
+            ("retention=4h", json!("14400s")),
+            ("backoff.max=1.5s", json!("1.5s")),
+            ("delay=20ms", json!("0.02s")),
+            ("delay=soon", json!("soon")),
+            ("dead_letter_queue=5m", json!("5m")),
+        ] {
+            assert_eq!(value(text), Some(expected), "{text}");
         }
     }
 

@@ -27,6 +27,10 @@ pub(crate) struct Lease {
     #[arg(long, default_value = "0s", value_name = "DURATION", value_parser = value::duration)]
     wait: Duration,
 
+    /// Once something is there, how long to wait for --min messages, up to 20s and within --wait
+    #[arg(long, value_name = "DURATION", value_parser = value::duration)]
+    max_wait: Option<Duration>,
+
     /// How long the leases last, 1s to 12h; the queue's timeout unless given
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     visibility_timeout: Option<Duration>,
@@ -42,7 +46,7 @@ impl Lease {
             min_messages: self.min,
             visibility_timeout: self.visibility_timeout,
             wait: self.wait,
-            max_wait: None,
+            max_wait: self.max_wait,
         };
         let client = self.common.client()?;
         let messages = client.lease(&self.queue, &options).await;

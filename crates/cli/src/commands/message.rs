@@ -38,7 +38,7 @@ pub(crate) struct Show {
     #[arg(long, conflicts_with = "json")]
     data: bool,
 
-    /// Generation of the lease, for the data of a leased message
+    /// Generation of the lease, for large data of a leased message
     #[arg(long, requires = "data", value_name = "GENERATION")]
     lease_generation: Option<u64>,
 
@@ -50,12 +50,19 @@ impl Show {
     async fn run(&self) -> Outcome {
         let client = self.common.client()?;
         let failed = |error| Failure::call(&format!("show message {}", self.message), &error);
+        let message = client.get_message(&self.queue, &self.message).await.map_err(failed)?;
         if self.data {
-            let data = client.message_data(&self.queue, &self.message, self.lease_generation, None).await;
-            print_bytes(&data.map_err(failed)?.bytes)?;
+            let Some(data) = &message.event.data else { return Ok(Exit::Done) };
+            match data.bytes() {
+                Some(bytes) => print_bytes(&bytes)?,
+                None => {
+                    let generation = self.lease_generation;
+                    let data = client.message_data(&self.queue, &self.message, generation, None).await;
+                    print_bytes(&data.map_err(failed)?.bytes)?;
+                }
+            }
             return Ok(Exit::Done);
         }
-        let message = client.get_message(&self.queue, &self.message).await.map_err(failed)?;
         self.common.format.show(&message, || describe(&message))?;
         Ok(Exit::Done)
     }

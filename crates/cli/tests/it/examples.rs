@@ -49,7 +49,8 @@ fn prepare(directory: &Path) {
         fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("written");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it can be run");
     }
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_millpond"), directory.join("bin/millpond")).expect("linked");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_millpond"), directory.join("bin/millpond"))
+        .expect("linked");
     fs::write(directory.join("customers.jsonl"), "{\"to\": \"ada\"}\n").expect("written");
 }
 

@@ -38,7 +38,12 @@ fn queues_are_listed_filtered_and_ordered() {
     assert_eq!(rows[2][..5], ["mail", "1", "0", "0", "0"]);
     let names = |arguments: &[&str]| -> Vec<String> {
         let queues = server.json("queue-list", arguments);
-        queues.iter().map(|queue| queue["name"].as_str().expect("a name").rsplit('/').next().expect("an id").to_owned()).collect()
+        queues
+            .iter()
+            .map(|queue| {
+                queue["name"].as_str().expect("a name").rsplit('/').next().expect("an id").to_owned()
+            })
+            .collect()
     };
     assert_eq!(names(&[]), ["audit", "mail"]);
     assert_eq!(names(&["--order-by", "name desc"]), ["mail", "audit"]);
@@ -50,7 +55,8 @@ fn queues_are_listed_filtered_and_ordered() {
 #[test]
 fn a_queue_is_updated_field_by_field() {
     let (_directory, server) = server();
-    let set = ["mail", "--set", "visibility_timeout=50s", "--set", "backoff.initial=2s", "--label", "tier=gold"];
+    let set =
+        ["mail", "--set", "visibility_timeout=50s", "--set", "backoff.initial=2s", "--label", "tier=gold"];
     let updated = server.json_one("queue-update", &set);
     assert_eq!(updated["spec"]["visibility_timeout"], "50s");
     assert_eq!(updated["spec"]["max_deliveries"], 1, "what was not named stays");
@@ -58,8 +64,11 @@ fn a_queue_is_updated_field_by_field() {
 
     let part = server.json_one("queue-update", &["mail", "--set", "backoff.max=1m"]);
     assert_eq!(part["spec"]["backoff"]["initial"], "2s", "a part that was not named stays");
-    let unset =
-        server.json_one("queue-update", &["mail", "--unset", "max_deliveries", "--unlabel", "team", "--display-name", "Mail"]);
+    assert_eq!(part["spec"]["backoff"]["max"], "60s");
+    let unset = server.json_one(
+        "queue-update",
+        &["mail", "--unset", "max_deliveries", "--unlabel", "team", "--display-name", "Mail"],
+    );
     assert_eq!(unset["spec"]["max_deliveries"], 5, "the default again");
     assert_eq!(unset["meta"]["labels"], json!({"tier": "gold"}));
     assert_eq!(unset["meta"]["display_name"], "Mail");
@@ -92,17 +101,29 @@ fn dead_letters_are_listed_replayed_and_purged() {
     let (_directory, server) = server();
     let ids = kill(&server, 3);
     let dead = server.json("dead-list", &["mail"]);
-    assert_eq!(dead.iter().map(|message| message["message_id"].as_str().expect("an id")).collect::<Vec<_>>(), ids);
+    assert_eq!(
+        dead.iter().map(|message| message["message_id"].as_str().expect("an id")).collect::<Vec<_>>(),
+        ids
+    );
     assert!(dead[0]["dead_letter_reason"].is_string(), "{}", dead[0]);
     let few = server.run(&["dead", "list", "mail", "--max", "2"]);
-    assert_eq!((few.stdout.lines().count(), few.stderr.as_str()), (3, "there are more; --max COUNT shows them\n"));
+    assert_eq!(
+        (few.stdout.lines().count(), few.stderr.as_str()),
+        (3, "there are more; --max COUNT shows them\n")
+    );
     let why = server.run(&["why", "mail"]).done();
-    assert!(why.contains("`millpond dead list mail`") && why.contains("`millpond queue replay mail`"), "{why}");
+    assert!(
+        why.contains("`millpond dead list mail`") && why.contains("`millpond queue replay mail`"),
+        "{why}"
+    );
 
     let one = server.json_one("queue-replay", &["mail", "--message", &ids[0], "--yes"]);
     assert_eq!(one["replayed_count"], "1");
     assert_eq!(server.json_one("queue-replay", &["mail", "--until", "1h", "--yes"])["replayed_count"], "0");
-    assert_eq!(server.run(&["queue", "replay", "mail", "--since", "1h", "--yes"]).done(), "made 2 dead letters ready again\n");
+    assert_eq!(
+        server.run(&["queue", "replay", "mail", "--since", "1h", "--yes"]).done(),
+        "made 2 dead letters ready again\n"
+    );
     assert_eq!(status(&server, "mail")["ready_count"], "3");
 
     let leased = server.run(&["lease", "mail", "--max", "100", "--json"]).done();
@@ -121,9 +142,23 @@ fn dead_letters_are_moved() {
     let moved = server.json_one("queue-redrive", &["mail", "--to", "again", "--message", &ids[0], "--yes"]);
     assert_eq!(moved, json!({"redriven_count": "1", "skipped_count": "0"}));
     assert_eq!(status(&server, "again")["ready_count"], "1");
-    let home = server.run(&["queue", "redrive", "mail", "--yes"]).done();
-    assert_eq!(home, "moved 1 message\n");
-    assert_eq!(status(&server, "mail")["ready_count"], "1");
+    // What died in its own queue has no other home.
+    let skipped = server.run(&["queue", "redrive", "mail", "--yes"]).done();
+    assert_eq!(skipped, "moved 0 messages, skipped 1 without a home (give one with --to QUEUE)\n");
+    assert_eq!(status(&server, "mail")["dead_letter_count"], "1");
+}
+
+#[test]
+fn dead_letters_go_back_to_where_they_came_from() {
+    let (_directory, server) = server();
+    server.run(&["queue", "create", "mail-dead"]).done();
+    server.run(&["queue", "update", "mail", "--set", "dead_letter_queue=mail-dead"]).done();
+    let ids = kill(&server, 2);
+    let dead = server.json_one("message-show", &["mail-dead", &ids[0]]);
+    assert!(dead["dead_letter_queue"].as_str().is_some_and(|home| home.ends_with("mail")), "{dead}");
+    assert_eq!(server.run(&["queue", "redrive", "mail-dead", "--yes"]).done(), "moved 2 messages\n");
+    assert_eq!(status(&server, "mail")["ready_count"], "2");
+    assert_eq!(status(&server, "mail-dead")["ready_count"], "0");
 }
 
 #[test]
@@ -141,4 +176,58 @@ fn one_message_is_shown_and_deleted() {
     assert_eq!(gone, json!({"message_id": id, "deleted": true}));
     let missing = server.run(&["message", "show", "mail", id]).failed(1);
     assert!(missing.contains("message_not_found"), "{missing}");
+}
+
+/// A duration that is not known as one would be refused in minutes.
+#[test]
+fn every_policy_that_is_a_duration_is_read_in_minutes() {
+    fn durations(path: &str, value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::String(text) if text.ends_with('s') && text[..text.len() - 1].parse::<f64>().is_ok() => {
+                found.push(path.to_owned());
+            }
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    durations(&path, value, found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let (_directory, server) = server();
+    let queue = server.json_one("queue-update", &["mail", "--set", "backoff.initial=1s"]);
+    let mut found = Vec::new();
+    durations("", &queue["spec"], &mut found);
+    assert!(found.len() >= 6, "{found:?}");
+    for path in found {
+        server.run(&["queue", "update", "mail", "--set", &format!("{path}=2m"), "--validate-only"]).done();
+    }
+}
+
+#[test]
+fn bounds_of_a_lease_reach_the_server() {
+    let (_directory, server) = server();
+    server.run(&["send", "mail", "1"]).done();
+    let options = ["mail", "--max", "2", "--min", "2", "--wait", "0s", "--max-wait", "0s"];
+    assert_eq!(server.json("lease", &options).len(), 1);
+    for (option, value, field) in
+        [("--max-wait", "21s", "max_wait"), ("--wait", "21s", "wait"), ("--min", "101", "min_messages")]
+    {
+        let refused = server.run(&["lease", "mail", option, value]).failed(1);
+        assert!(refused.contains(field) && refused.contains("invalid_field"), "{refused}");
+    }
+}
+
+#[test]
+fn data_is_written_as_it_was_sent_whatever_its_kind() {
+    let (_directory, server) = server();
+    let shown = |id: &str| server.run(&["message", "show", "mail", id, "--data"]).done();
+    for data in ["{\"a\":   1}", "gr\u{fc}\u{df}e", ""] {
+        let id = server.run(&["send", "mail", data]).done();
+        assert_eq!(shown(id.trim_end()), data);
+    }
+    let bytes = json!({"data_base64": "AAEK", "data_content_type": "application/x-thing"}).to_string();
+    let id = server.run(&["send", "mail", &bytes, "--events"]).done();
+    assert_eq!(shown(id.trim_end()), "\0\u{1}\n");
 }

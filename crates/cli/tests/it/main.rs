@@ -1,8 +1,9 @@
 //! Tests of the binary itself.
 
 mod documents;
+mod examples;
 mod json;
-// lists
+mod lists;
 mod process;
 mod refusals;
 mod schema;

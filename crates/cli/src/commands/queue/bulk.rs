@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
-use millpond_client::{DeleteQueue, PurgeTarget, Queue, Selection};
+use millpond_client::{DeleteQueue, PurgeTarget, Queue, QueueStatus, Selection};
 use serde_json::json;
 
 use crate::commands::Common;
@@ -71,15 +71,17 @@ enum Target {
 }
 
 impl Target {
-    fn count(self, queue: &Queue) -> u64 {
-        let status = &queue.status;
-        let waiting = status.ready_count + status.delayed_count;
+    fn count(self, status: &QueueStatus) -> u64 {
         match self {
-            Target::Waiting => waiting,
+            Target::Waiting => waiting(status),
             Target::DeadLetters => status.dead_letter_count,
-            Target::All => waiting + status.dead_letter_count,
+            Target::All => waiting(status) + status.dead_letter_count,
         }
     }
+}
+
+fn waiting(status: &QueueStatus) -> u64 {
+    status.ready_count + status.delayed_count
 }
 
 #[derive(Debug, Args)]
@@ -106,7 +108,7 @@ impl Purge {
         let failed = |error| Failure::call(&what, &error);
         if !self.confirm.is_given() {
             let queue = client.get_queue(&self.queue).await.map_err(failed)?;
-            let count = count_of(self.target.count(&queue), "message");
+            let count = count_of(self.target.count(&queue.status), "message");
             self.confirm.ask(&what, &format!("Remove {count} from queue {}?", self.queue)).await?;
         }
         let target = match self.target {
@@ -115,7 +117,9 @@ impl Purge {
             Target::All => PurgeTarget::All,
         };
         let call = client.purge_queue(&self.queue, target);
-        let count = progress::while_counting(&client, &self.queue, "purging", call).await.map_err(failed)?;
+        let left = |status: &QueueStatus| self.target.count(status);
+        let count = progress::while_counting(&client, &self.queue, "purging", left, call).await;
+        let count = count.map_err(failed)?;
         let answer = json!({ "purged_count": count.to_string() });
         self.common.format.show(&answer, || format!("removed {}", count_of(count, "message")))?;
         Ok(Exit::Done)
@@ -186,8 +190,9 @@ impl Replay {
         }
         let selection = self.which.selection();
         let call = client.replay(&self.queue, &selection);
-        let count =
-            progress::while_counting(&client, &self.queue, "replaying", call).await.map_err(failed)?;
+        let left = |status: &QueueStatus| status.dead_letter_count;
+        let count = progress::while_counting(&client, &self.queue, "replaying", left, call).await;
+        let count = count.map_err(failed)?;
         let answer = json!({ "replayed_count": count.to_string() });
         self.common
             .format
@@ -233,8 +238,9 @@ impl Redrive {
         }
         let selection = self.which.selection();
         let call = client.redrive(&self.queue, self.to.as_deref(), &selection);
-        let moved =
-            progress::while_counting(&client, &self.queue, "redriving", call).await.map_err(failed)?;
+        let left = |status: &QueueStatus| waiting(status) + status.dead_letter_count;
+        let moved = progress::while_counting(&client, &self.queue, "redriving", left, call).await;
+        let moved = moved.map_err(failed)?;
         self.common.format.show(&moved, || {
             let done = format!("moved {}", count_of(moved.redriven_count, "message"));
             match moved.skipped_count {
