@@ -1,4 +1,4 @@
-//! The examples of `docs/cli.md` run as they stand. What they speak of is made before each of them: the queues, a message in
+//! The examples of `docs/cli.md` and of the README run as they stand. What they speak of is made before each of them: the queues, a message in
 //! the place of `msg_…`, a lease in that of `msg_…@1048577`, files and programs.
 
 use std::fs;
@@ -10,33 +10,62 @@ use crate::process::Server;
 
 #[test]
 fn the_examples_of_the_document_work() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let server = Server::start(&directory.path().join("data"));
-    prepare(directory.path());
+    let stage = Stage::new();
     let page = include_str!("../../../../docs/cli.md");
     let mut run = 0;
     for section in page.split("\n### millpond ").skip(1) {
         let (name, text) = section.split_once('\n').expect("a heading");
-        let examples = text.split("```sh\n").skip(1).filter_map(|block| block.split("\n```").next());
-        for line in examples.flat_map(str::lines) {
-            // One does not end by itself, the other takes its time; both have tests of their own.
-            if matches!(name, "bench" | "serve") {
-                continue;
-            }
-            let line = fill_in(&server, line, name == "queue create");
-            let ran = Command::new("sh")
-                .args(["-euc", &line])
-                .current_dir(directory.path())
-                .env("PATH", path(directory.path()))
-                .env("HOME", directory.path())
-                .env("MILLPOND_URL", format!("http://{}", server.address))
-                .output()
-                .expect("sh runs");
-            assert!(ran.status.success(), "{name}: {line}: {ran:?}");
-            run += 1;
+        // One does not end by itself, the other takes its time; both have tests of their own.
+        if !matches!(name, "bench" | "serve") {
+            run += shell_lines(text).map(|line| stage.run(line)).count();
         }
     }
     assert!(run >= 24, "{run} examples");
+}
+
+#[test]
+fn the_examples_of_the_readme_work() {
+    let stage = Stage::new();
+    let page = include_str!("../../../../README.md");
+    let (_, text) = page.split_once("\n## Use\n").expect("the section");
+    let text = text.split("\n## ").next().unwrap_or_default();
+    let lines = shell_lines(text).filter(|line| line.starts_with("millpond "));
+    let run = lines.map(|line| stage.run(line)).count();
+    assert!(run >= 4, "{run} examples");
+}
+
+fn shell_lines(text: &str) -> impl Iterator<Item = &str> {
+    let blocks = text.split("```sh\n").skip(1).filter_map(|block| block.split("\n```").next());
+    blocks.flat_map(str::lines)
+}
+
+/// A server, and a directory with what the examples name.
+struct Stage {
+    directory: tempfile::TempDir,
+    server: Server,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let server = Server::start(&directory.path().join("data"));
+        prepare(directory.path());
+        Self { directory, server }
+    }
+
+    fn run(&self, line: &str) {
+        let directory = self.directory.path();
+        let line = fill_in(&self.server, line);
+        let ran = Command::new("sh")
+            .args(["-euc", &line])
+            .current_dir(directory)
+            .env("PATH", path(directory))
+            .env("HOME", directory)
+            .env("MILLPOND_URL", format!("http://{}", self.server.address))
+            .output()
+            .expect("sh runs");
+        assert!(ran.status.success(), "{line}: {ran:?}");
+    }
 }
 
 /// Programs and files that the examples name.
@@ -60,13 +89,13 @@ fn path(directory: &Path) -> String {
 }
 
 /// The line with what it speaks of, all of which is there afterwards: a queue with a message that has one attempt.
-fn fill_in(server: &Server, line: &str, makes_queue: bool) -> String {
+fn fill_in(server: &Server, line: &str) -> String {
     // This one builds on the example before it.
     if line.contains("< leased") {
         return line.to_owned();
     }
     server.run(&["queue", "delete", "mail", "--yes", "--allow-missing"]).done();
-    if makes_queue {
+    if line.contains("queue create") {
         return line.to_owned();
     }
     for queue in ["mail-by-hand", "mail-dead"] {

@@ -98,3 +98,14 @@ fn answers_follow_their_schemas() {
         json!({"queue": "mail", "deleted": true})
     );
 }
+
+#[test]
+fn a_measurement_follows_its_schema() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path());
+    let url = format!("http://{}", server.address);
+    let short = ["--seconds", "1", "--rounds", "1", "--warm-up", "0", "--connections", "2"];
+    let mut command = server.command(&["bench", "sends", "--server", &url, "--json"]);
+    let reports = schema::check("bench", &Ran::of(run(command.args(short))).done());
+    assert!(reports[0]["scenarios"]["sends"].is_object(), "{}", reports[0]);
+}
