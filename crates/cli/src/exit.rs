@@ -115,6 +115,9 @@ fn advice(error: &Error) -> Option<String> {
 /// Advice for the codes that people meet; empty for the rest.
 fn refusal_advice(code: &ErrorCode) -> &'static str {
     match code {
+        ErrorCode::ByteLimit | ErrorCode::MessageLimit | ErrorCode::QueueLimit => {
+            "make room in the environment, or start the server with higher limits (--max-…)"
+        }
         ErrorCode::EnvironmentNotFound => "check --environment or MILLPOND_ENVIRONMENT",
         ErrorCode::EtagMismatch => "look at it with `millpond queue show`, then decide again",
         ErrorCode::HostNotAllowed => "use the server's own address, or start it with --allow-host",

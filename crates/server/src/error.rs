@@ -84,7 +84,11 @@ impl ApiError {
 
     /// An environment has as much as it may.
     fn quota(code: ErrorCode, detail: String, limit: u64) -> Self {
-        let mut error = Self::new(code, detail).retry_after_ms(RETRY_UNAVAILABLE_MS);
+        Self::limited(code, detail, limit).retry_after_ms(RETRY_UNAVAILABLE_MS)
+    }
+
+    fn limited(code: ErrorCode, detail: String, limit: impl ToString) -> Self {
+        let mut error = Self::new(code, detail);
         error.problem.limit = Some(limit.to_string());
         error
     }
@@ -216,9 +220,7 @@ impl From<Rejection> for ApiError {
             }
             Rejection::DedupLimit { limit } => {
                 let detail = format!("{limit} idempotency keys are remembered, which is the limit");
-                let mut error = Self::new(ErrorCode::DedupLimit, detail);
-                error.problem.limit = Some(limit.to_string());
-                error
+                Self::limited(ErrorCode::DedupLimit, detail, limit)
             }
             Rejection::EtagMismatch { current } => {
                 Self::new(ErrorCode::EtagMismatch, format!("the etag is {current} by now")).about("etag")
@@ -252,9 +254,7 @@ impl From<Rejection> for ApiError {
             }
             Rejection::QueueLimit { limit } => {
                 let detail = format!("the environment has {limit} queues, which is the limit");
-                let mut error = Self::new(ErrorCode::QueueLimit, detail);
-                error.problem.limit = Some(limit.to_string());
-                error
+                Self::limited(ErrorCode::QueueLimit, detail, limit)
             }
             Rejection::QueueNotFound { name } => {
                 Self::new(ErrorCode::QueueNotFound, format!("queue {name} does not exist"))

@@ -42,7 +42,7 @@ mod verb;
 
 pub use app::{App, app};
 pub use bodies::{BODIES_BYTES_MAX, BODY_READ_MAX};
-pub use config::{RawSettings, Settings, SettingsError};
+pub use config::{QUEUES, Quotas, RawSettings, Settings, SettingsError};
 pub use connection::{HEAD_READ_MAX, serve_connection};
 pub use connections::{CONNECTIONS, CONNECTIONS_MAX, Connections};
 pub use error::ApiError;

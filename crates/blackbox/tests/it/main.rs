@@ -8,6 +8,8 @@ mod flush;
 mod hang_ups;
 mod killed_workers;
 mod nothing_lost;
+mod openapi;
+mod python;
 mod real_senders;
 mod refusals;
 mod restores;

@@ -171,3 +171,24 @@ fn catches(id: u32, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
     u64::from_str_radix(mask.trim(), 16).expect("hex") & (1 << (signal - 1)) != 0
 }
+
+#[test]
+fn what_is_beyond_the_limits_of_an_environment_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut command = millpond();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path());
+    let server =
+        Server::start_by(command.args(["--max-queues", "1", "--max-messages", "2", "--max-bytes", "9000"]));
+    server.run(&["queue", "create", "mail"]).done();
+    server.run(&["send", "mail", "1"]).done();
+    let large = format!("\"{}\"", "x".repeat(9_000));
+    for (arguments, code) in
+        [(&["queue", "create", "post"][..], "queue_limit"), (&["send", "mail", &large], "byte_limit")]
+    {
+        let stderr = server.run(arguments).failed(1);
+        assert!(stderr.contains(&format!("({code})")) && stderr.contains("higher limits"), "{stderr}");
+    }
+    let stderr = server.feed(&["send", "mail", "-"], "2\n3\n").failed(1);
+    assert!(stderr.contains("(message_limit)") && stderr.contains("0 messages sent so far"), "{stderr}");
+    assert_eq!(server.json_one("queue-show", &["mail"])["status"]["ready_count"], "1");
+}

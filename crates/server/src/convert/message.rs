@@ -77,7 +77,8 @@ pub(crate) fn message_of(
         message_id: id.to_string(),
         queue: place.name_of(&place.queue()?)?,
         state,
-        event: event_of(id, dead_letter, content)?,
+        // As it was sent: the resource has fields of its own for what became of it.
+        event: event_of(id, None, content)?,
         priority: row.priority,
         delivery_count: row.delivery_count,
         failure_count: row.failure_count,

@@ -28,6 +28,14 @@ pub(super) fn others() -> Vec<Operation> {
             .says("Whether the server answers", "It says nothing about the store.")
             .answers("Health")
             .codes(&[ShuttingDown]),
+        Operation::new("get", paths::METRICS, "server", "metrics")
+            .says(
+                "What an operator watches",
+                "In the text format of Prometheus; docs/metrics.md names each value.",
+            )
+            .answers_as(crate::metrics::MEDIA_TYPE, json!({ "type": "string" }))
+            .codes(super::errors::QUERY)
+            .codes(&[Internal]),
         Operation::new("get", paths::OPENAPI, "server", "openapi")
             .says("This document", "")
             .answers_as(JSON, json!({ "type": "object" })),
@@ -237,8 +245,8 @@ fn dead_letters() -> Vec<Operation> {
             .of_queue()
             .query("page_size", page_size(), "At most so many; 50 unless given, 100 at most.")
             .query("page_token", text(0..=512), "`next_page_token` of the page before.")
-            .query("start_time", time(), "Died at this time or later.")
-            .query("end_time", time(), "Died before this time.")
+            .query("start_time", time_or_nothing(), "Died at this time or later.")
+            .query("end_time", time_or_nothing(), "Died before this time.")
             .answers("DeadLetterList")
             .codes(&[PageTokenInvalid]),
         Operation::new("post", "/{queue}:replay", DEAD_LETTERS, "deadLetters.replay")
@@ -262,6 +270,11 @@ fn dead_letters() -> Vec<Operation> {
             .answers("Redriven")
             .codes(&[InvalidState]),
     ]
+}
+
+/// An empty parameter is one that is not given.
+fn time_or_nothing() -> serde_json::Value {
+    json!({ "anyOf": [time(), { "const": "" }] })
 }
 
 fn page_size() -> serde_json::Value {

@@ -1,6 +1,7 @@
 //! Black-box tests: through the router without a socket, and of connections over real ones.
 
 mod connections;
+mod dead_letters;
 mod documented;
 mod errors;
 mod gate;
@@ -12,6 +13,7 @@ mod leases;
 mod limits;
 mod listings;
 mod logs;
+mod messages;
 mod metrics;
 mod queues;
 mod routes;
