@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use millpond_core::command::Send;
-use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber};
+use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
 use millpond_core::row::MessageContent;
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, CoreSettings, Outcome};
@@ -118,6 +118,8 @@ pub struct Auditor {
     pub era: u64,
     /// Grants that were made and whose answer did not come yet. Told by the harness; it only ever excuses.
     pub unseen: BTreeSet<(MessageId, LeaseGeneration)>,
+    /// When messages were last removed by a commit, durable or not. Told by the harness; it only ever excuses.
+    pub removals: BTreeMap<Sequence, u64>,
     /// Every grant ever seen, restores included: generation and time by message.
     pub history: BTreeMap<MessageId, BTreeMap<LeaseGeneration, Timestamp>>,
 }
@@ -138,6 +140,7 @@ impl Auditor {
             space_low: false,
             era: 0,
             unseen: BTreeSet::new(),
+            removals: BTreeMap::new(),
             history: BTreeMap::new(),
         }
     }

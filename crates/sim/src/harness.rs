@@ -35,7 +35,7 @@ const CHECK_EVERY: u64 = 24;
 /// Somebody who watches looks after so many steps.
 const LOOK_EVERY: u64 = 16;
 /// A bulk verb is begun in so many of a thousand steps.
-const WALK_CHANCE: u64 = 40;
+const WALK_CHANCE: u64 = 60;
 /// Commands between two moments of rest.
 const REST_EVERY: u64 = 150;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_core::Command;
-use millpond_core::command::{LeaseRef, Once, Send, SettleAction, UpdateQueue};
+use millpond_core::command::{LeaseRef, NewMessage, Once, Send, SettleAction, UpdateQueue};
 use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
 use millpond_core::row::{DeliveryRow, DeliveryState, QueueRow};
 use millpond_core::time::Timestamp;
@@ -17,6 +17,8 @@ use crate::auditor::{Auditor, Submitted, Token, Verdict, demand, token_of};
 pub(super) struct Doubt<'a> {
     /// Leases that may have been settled or taken back.
     pub(super) leases: BTreeSet<(MessageId, LeaseGeneration)>,
+    /// Those that may have been taken back.
+    pub(super) undone: BTreeSet<(MessageId, LeaseGeneration)>,
     /// Queues that may have been made, deleted, purged, paused or resumed.
     pub(super) names: BTreeSet<&'a str>,
     /// Messages of these leases, those that were granted to somebody who never heard of it, and those that may have been
@@ -73,7 +75,8 @@ impl<'a> Doubt<'a> {
                 self.leases.extend(leases.map(|lease| (lease.message, lease.generation)));
             }
             Command::Undo(leases) => {
-                self.leases.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
+                self.undone.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
+                self.leases.extend(&self.undone);
             }
             Command::UpdateQueue(update) => self.updates.push(update),
             Command::Browse(_)
@@ -124,31 +127,49 @@ impl<'a> Stored<'a> {
 
 impl Auditor {
     /// A lost send is there whole or not at all.
+    fn check_whole(&self, send: &Send, stored: &Stored<'_>, doubt: &Doubt<'_>, now: Timestamp) -> Verdict {
+        let found = |message: &NewMessage| stored.rows.get(&token_of(&message.content));
+        let (present, absent): (Vec<_>, Vec<_>) =
+            send.messages.iter().partition(|message| found(message).is_some());
+        let Some(sent_at) = present.first().and_then(|message| found(message)).map(|row| row.sent_at) else {
+            return Ok(());
+        };
+        let specs = self.queue(&send.queue).into_iter().flat_map(|queue| queue.specs_since(0));
+        let retention = specs.filter_map(|spec| spec.retention).min();
+        let is_over = |message: &&NewMessage| {
+            let life = [retention, message.time_to_live].into_iter().flatten().min();
+            life.is_some_and(|life| sent_at.plus(life) <= now)
+        };
+        // Some may have been granted already and be gone since; or a lost call repeated one that was done.
+        let granted = doubt.messages.iter().any(|id| !self.by_id.contains_key(id));
+        let is_known = |message: &NewMessage| self.messages.contains_key(&token_of(&message.content));
+        let repeated = send.messages.iter().any(is_known);
+        let excused = granted || repeated || doubt.names.contains(&*send.queue);
+        demand!(
+            excused || absent.iter().all(is_over),
+            "{} of {} messages of one send are stored",
+            present.len(),
+            send.messages.len()
+        );
+        Ok(())
+    }
+
+    /// Takes over what is there of a lost send.
     pub(super) fn learn_send(
         &mut self,
         send: &Send,
         dump: &MemoryDump,
         stored: &Stored<'_>,
         doubt: &Doubt<'_>,
-        index: u64,
+        (now, index): (Timestamp, u64),
     ) -> Verdict {
+        self.check_whole(send, stored, doubt, now)?;
         let found = |token: &Token| stored.rows.get(token).copied();
         let tokens: Vec<Token> = send.messages.iter().map(|message| token_of(&message.content)).collect();
-        let present = tokens.iter().filter(|token| found(token).is_some()).count();
-        // Some may have been granted already, or expired, and be gone since; or a lost call repeated one that was done.
-        let short = send.messages.iter().any(|message| message.time_to_live.is_some());
-        let granted = doubt.messages.iter().any(|id| !self.by_id.contains_key(id));
-        let repeated = tokens.iter().any(|token| self.messages.contains_key(token));
-        let excused = short || granted || repeated || doubt.names.contains(&*send.queue);
-        demand!(
-            present == 0 || present == tokens.len() || excused,
-            "{present} of {} messages of one send are stored",
-            tokens.len()
-        );
         // Under which of the policies that its queue may have had meanwhile, cannot be told.
         let changed = doubt.updates_of(&send.queue).next().is_some();
         for (message, token) in send.messages.iter().zip(&tokens) {
-            let delay = message.delay.unwrap_or_default();
+            let own_delay = message.delay;
             if let Some(row) = found(token)
                 && !self.messages.contains_key(token)
             {
@@ -157,7 +178,8 @@ impl Auditor {
                     message.moved = row.dead_letter.is_some();
                     if changed {
                         message.expires = (row.expires_at, row.expires_at);
-                        message.delay = delay;
+                        message.delay = own_delay.unwrap_or_default();
+                        message.may_be_later = own_delay.is_none();
                     }
                 }
             }

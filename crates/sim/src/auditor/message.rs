@@ -110,8 +110,10 @@ pub struct Message {
     pub queue: QueueNumber,
     /// Its priority.
     pub priority: i32,
-    /// How long it stays hidden.
+    /// How long it stays hidden, at least.
     pub delay: std::time::Duration,
+    /// It may stay hidden for longer: its queue had another delay at some time while it was sent unseen.
+    pub may_be_later: bool,
     /// Earliest and latest time at which it may be removed for its age.
     pub expires: (Timestamp, Timestamp),
     /// When its send was answered.
@@ -154,6 +156,7 @@ impl Message {
             queue: queue.number,
             priority: message.priority,
             delay: message.delay.unwrap_or(queue.spec.delay),
+            may_be_later: false,
             expires: (expires, expires),
             sent_index: index,
             sent_era: era,
@@ -181,6 +184,19 @@ impl Message {
     pub(super) fn asked_before(&self, generation: LeaseGeneration) -> u64 {
         let mut grants = self.grants.range(..generation).map(|(_, grant)| grant);
         grants.rfind(|grant| !grant.is_as_if_never()).map_or(0, |grant| grant.asked)
+    }
+
+    /// The same of the last lease that is none of these.
+    pub(super) fn asked_without(&self, taken_back: impl Fn(LeaseGeneration) -> bool) -> u64 {
+        let stands = |(generation, grant): &(&LeaseGeneration, &Grant)| {
+            !grant.is_as_if_never() && !taken_back(**generation)
+        };
+        self.grants.iter().rfind(stands).map_or(0, |(_, grant)| grant.asked)
+    }
+
+    /// It was ready as soon as it was sent.
+    pub(super) fn was_ready_at_once(&self) -> bool {
+        self.delay.is_zero() && !self.may_be_later
     }
 
     /// Grants that the base does not count.
@@ -255,8 +271,8 @@ impl Message {
         }
     }
 
-    /// Takes over what is stored, after it was found to be allowed.
-    pub(super) fn adopt(&mut self, row: &DeliveryRow) {
+    /// Takes over what is stored, after it was found to be allowed. `taken_back`: leases that may have been.
+    pub(super) fn adopt(&mut self, row: &DeliveryRow, taken_back: impl Fn(LeaseGeneration) -> bool) {
         let leased = row.state == DeliveryState::Leased;
         self.base = Base {
             deliveries: row.delivery_count,
@@ -271,7 +287,7 @@ impl Message {
             if leased && *generation == row.lease_generation {
                 grant.until = (row.due_at, row.due_at);
             } else if grant.ended == Ended::Open {
-                grant.ended = Ended::Lapsed;
+                grant.ended = if taken_back(*generation) { Ended::Undone } else { Ended::Lapsed };
             }
         }
     }

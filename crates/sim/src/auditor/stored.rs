@@ -25,7 +25,7 @@ impl Auditor {
         self.check_all_or_none(lost, &stored, now)?;
         self.compare_queues(dump, &doubt, index)?;
         for send in &doubt.sends {
-            self.learn_send(send, dump, &stored, &doubt, index)?;
+            self.learn_send(send, dump, &stored, &doubt, (now, index))?;
         }
         for token in stored.rows.keys() {
             demand!(self.messages.contains_key(token), "message {token} is stored and was never sent");
@@ -51,6 +51,10 @@ impl Auditor {
             let doubtful = doubt.names.contains(&*name);
             let Some(row) = row else {
                 demand!(doubtful, "queue {name} is not stored any more");
+                // It may have been changed before it was deleted.
+                if let Some(queue) = self.queues.get_mut(&number) {
+                    doubt.updates_of(&name).for_each(|update| queue.may_have_had(&update.spec, index));
+                }
                 self.deleted(&name, index);
                 continue;
             };
@@ -181,7 +185,9 @@ impl Auditor {
         let id = message.id;
         let Some(queue) = self.queues.get(&message.queue) else { return Ok(()) };
         let doubtful = doubt.messages.contains(&id);
-        let specs: Vec<&QueueSpec> = queue.specs_since(message.last_asked()).collect();
+        // What a lost command took back was never granted, and the policies count that it had before.
+        let asked = message.asked_without(|generation| doubt.undone.contains(&(id, generation)));
+        let specs: Vec<&QueueSpec> = queue.specs_since(asked).collect();
         let may_be_out = |spec: &QueueSpec| doubtful || message.may_be_out(spec);
         demand!(row.message_id() == id, "{id} is stored as {}", row.message_id());
         demand!(
@@ -254,7 +260,7 @@ impl Auditor {
         message.revived |= doubt.afresh.contains(&message.id);
         message.home = row.dead_letter.as_ref().map(|dead| dead.queue.clone());
         message.home.take_if(|home| *home == queue.name);
-        message.adopt(row);
+        message.adopt(row, |generation| doubt.undone.contains(&(row.message_id(), generation)));
         message.purged = purged.then(|| message.purged.unwrap_or(Timestamp::NEVER));
         if row.state == DeliveryState::Leased {
             let unseen = Grant {

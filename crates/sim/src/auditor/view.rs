@@ -51,7 +51,12 @@ impl Auditor {
         let doubt = Doubt::about(&[], &self.unseen);
         self.check_row(message, row, &doubt)?;
         let home = row.dead_letter.as_ref().map(|dead| dead.queue.clone());
-        let name = self.queues.get(&number).map(|queue| queue.name.clone());
+        let queue = self.queues.get(&number);
+        // Its answer waited for contents, and a purge was answered meanwhile.
+        if queue.is_none_or(|queue| queue.dead_emptied >= answered.submitted.index) {
+            return Ok(());
+        }
+        let name = queue.map(|queue| queue.name.clone());
         if let Some(message) = self.by_id.get(&id).and_then(|token| self.messages.get_mut(token))
             && message.queue == row.queue
         {
@@ -61,7 +66,7 @@ impl Auditor {
         Ok(())
     }
 
-    /// Whether a message certainly was in a queue all the time since a look was asked for.
+    /// Whether a message certainly was in a queue, and in the same state, all the time since a look was asked for.
     pub fn is_certain(&self, message: &Message, number: QueueNumber, answered: &Answered<'_>) -> bool {
         let unleased = message.grants.is_empty() && message.base.generation == LeaseGeneration(0);
         message.life == Life::Alive
@@ -70,7 +75,14 @@ impl Auditor {
             && message.expires.0 > answered.stamp
             && message.purged.is_none()
             && self.unseen_of(message.id).is_none()
-            && (message.dead_at.is_some() || unleased)
+            && message.dead_at.map_or(unleased, |at| at < answered.submitted.stamp)
+    }
+
+    /// Whether a message that was found may have been taken out of the answer: contents are read after the look, and
+    /// who removed the message meanwhile may be answered later.
+    pub fn may_be_taken_out(&self, message: &Message, answered: &Answered<'_>) -> bool {
+        let removed = self.removals.get(&message.id.sequence);
+        removed.is_some_and(|&index| index >= answered.submitted.index)
     }
 
     /// A page is shown.
@@ -112,6 +124,7 @@ impl Auditor {
         let shown: BTreeSet<_> = page.deliveries.iter().map(DeliveryRow::message_id).collect();
         for message in self.messages.values().filter(|one| self.is_certain(one, number, answered)) {
             let Some(place) = place_of(message, browse.state) else { continue };
+            let taken_out = browse.contents && self.may_be_taken_out(message, answered);
             let in_time = match place {
                 Cursor::Ready(_) => true,
                 Cursor::Due(key) => {
@@ -123,7 +136,7 @@ impl Auditor {
                 && browse.after.is_none_or(|after| place > after)
                 && page.next.is_none_or(|next| place <= next);
             demand!(
-                !on_page || shown.contains(&message.id),
+                !on_page || shown.contains(&message.id) || taken_out,
                 "{} is {:?} and is left out of a page",
                 message.id,
                 browse.state
@@ -140,7 +153,7 @@ fn place_of(message: &Message, state: DeliveryState) -> Option<Cursor> {
         DeliveryState::Dead => Some(Cursor::Due(DueKey { due_at: message.dead_at?, sequence })),
         DeliveryState::Ready => {
             let untouched = message.dead_at.is_none() && !message.moved && !message.revived;
-            (untouched && message.delay.is_zero()).then(|| {
+            (untouched && message.was_ready_at_once()).then(|| {
                 Cursor::Ready(ReadyKey {
                     priority_descending: -i64::from(message.priority),
                     retried: false,
@@ -172,9 +185,10 @@ fn check_places(browse: &Browse, page: &Browsed) -> Verdict {
         last = Some(place);
     }
     let Some(next) = page.next else { return Ok(()) };
-    // Messages that went while their contents were read are taken out.
+    // Messages that went while their contents were read are taken out: all of them, it may be.
     let whole = !page.contents;
-    demand!(last.is_some_and(|last| last <= next), "a page ends before its last message");
+    demand!(last.is_none_or(|last| last <= next), "a page ends before its last message");
+    demand!(browse.after.is_none_or(|after| after < next), "a page leads back to where it began");
     demand!(!whole || last == Some(next), "a page ends behind its last message");
     demand!(!whole || page.deliveries.len() == browse.limit, "a short page says that there is more");
     Ok(())

@@ -20,8 +20,6 @@ impl World {
         self.resume_queues()?;
         self.bring_all_back()?;
         for round in 1..=ROUNDS {
-            // A fault of the chaos that was still to come may take the first of these with it.
-            self.resume_queues()?;
             if self.left()? == 0 {
                 return self.remove_everything();
             }

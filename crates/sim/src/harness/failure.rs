@@ -112,9 +112,12 @@ impl World {
         self.check()
     }
 
-    /// Nothing breaks from now on; what is about to break does so now.
+    /// Nothing breaks from now on. A power cut that is about to come comes now; a fault that waits for a commit is
+    /// forgotten: it might wait until time has passed that a reopened environment knows nothing of.
     pub(super) fn heal(&mut self) -> Verdict {
         self.faults_on = false;
+        self.next_fault.set(None);
+        self.pending_fault = None;
         self.disk.heal_flushes();
         if self.disk.is_armed() { self.crash() } else { Ok(()) }
     }

@@ -24,6 +24,12 @@ pub(super) fn predict(auditor: &mut Auditor, wanted: &MessageRef, answered: &Ans
             };
             auditor.seen(number, row, answered.contents.first(), answered)
         }
+        Outcome::Rejected(Rejection::MessageNotFound { message })
+            if auditor.message(message).is_some_and(|known| auditor.may_be_taken_out(known, answered)) =>
+        {
+            demand!(*message == wanted.message, "{message} was not found, asked for {}", wanted.message);
+            Ok(())
+        }
         Outcome::Rejected(rejection) => refused(auditor, wanted, rejection, answered),
         _ => answered.out_of_place(),
     }

@@ -7,8 +7,10 @@ use super::{Kind, Scene, predict as predict_command};
 use crate::auditor::{Answered, Auditor, Submitted, Verdict, demand};
 
 /// What is done under keys; what is mostly refused, more often.
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 15] = [
     Kind::CreateQueue,
+    Kind::DeleteMessage,
+    Kind::DeleteMessage,
     Kind::DeleteMessage,
     Kind::DeleteQueue,
     Kind::DeleteQueue,
