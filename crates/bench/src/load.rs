@@ -86,6 +86,7 @@ impl Target {
             min_messages: 1,
             visibility_timeout: Some(Duration::from_secs(600)),
             wait,
+            max_wait: None,
             waiter: WaiterId(0),
         };
         let mut answer = self.run(Command::Lease(lease)).await?;

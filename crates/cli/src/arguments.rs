@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use millpond_server::RawSettings;
 use millpond_server::config::{DEFAULT_DATA_DIR, DEFAULT_ENVIRONMENT, DEFAULT_LISTEN};
-use millpond_server::{CONNECTIONS, METRICS_QUEUES};
+use millpond_server::{CONNECTIONS, METRICS_QUEUES, QUEUES, Quotas, RawSettings};
 use tracing_subscriber::EnvFilter;
 
 /// What is logged unless told.
@@ -65,6 +64,18 @@ pub(crate) struct ServeArguments {
     /// Queues that /metrics shows singly; of the others it shows what they sum up to
     #[arg(long, env = "MILLPOND_METRICS_QUEUES", default_value_t = METRICS_QUEUES, value_name = "COUNT")]
     metrics_queues: usize,
+
+    /// Queues that an environment can hold; one more is refused with queue_limit
+    #[arg(long, env = "MILLPOND_MAX_QUEUES", default_value_t = QUEUES, value_name = "COUNT")]
+    max_queues: usize,
+
+    /// Messages that an environment can hold, in any state; one more is refused with message_limit [default: no limit]
+    #[arg(long, env = "MILLPOND_MAX_MESSAGES", value_name = "COUNT")]
+    max_messages: Option<u64>,
+
+    /// Bytes of messages that an environment can hold; more are refused with byte_limit [default: no limit]
+    #[arg(long, env = "MILLPOND_MAX_BYTES", value_name = "BYTES")]
+    max_bytes: Option<u64>,
 }
 
 /// How lines of the log look.
@@ -110,6 +121,7 @@ impl ServeArguments {
             assume_restart: self.assume_restart,
             max_connections: self.max_connections,
             metrics_queues: self.metrics_queues,
+            quotas: Quotas { queues: self.max_queues, messages: self.max_messages, bytes: self.max_bytes },
         }
     }
 }

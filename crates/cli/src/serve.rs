@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
 async fn serve_until_stopped(settings: Settings, mut signals: StopSignals) -> anyhow::Result<()> {
     let directory = settings.data_dir.display();
     let store = wiring::open_store(&settings).with_context(|| format!("cannot serve {directory}"))?;
-    let engine = Engine::start(EngineSettings::default(), store);
+    let engine = Engine::start(settings.quotas.lay_over(EngineSettings::default()), store);
     let default_environment = settings.default_environment.to_string();
     engine
         .create_environment(&default_environment)

@@ -90,6 +90,7 @@ fn lifecycle(criterion: &mut Criterion) {
         min_messages: 1,
         visibility_timeout: None,
         wait: Duration::ZERO,
+        max_wait: None,
         waiter: WaiterId(1),
     });
     let mut group = criterion.benchmark_group("apply");

@@ -3,18 +3,27 @@
 //! A command either changes nothing and says which rows it needs, or is applied whole. Checks come first, in the order
 //! that each file documents; changes follow, and cannot fail.
 
+mod browse;
 mod create_queue;
+mod delete_message;
 mod delete_queue;
+mod get_message;
+mod idempotency;
 mod lease;
+mod list_queues;
+mod move_messages;
 mod pause_queue;
 mod purge_queue;
 mod retry;
+mod revive;
 mod send;
 mod settle;
 mod tick;
 mod undo;
+mod update_queue;
 mod view;
 
+use crate::apply::idempotency::call_key;
 use crate::change::RowKey;
 use crate::command::Command;
 use crate::outcome::{Outcome, Rejection};
@@ -46,25 +55,7 @@ impl Core {
     /// [`Needs`], with nothing changed, if rows are missing in memory.
     pub fn apply(&mut self, command: &Command, stamp: &Stamp) -> Result<Outcome, Needs> {
         self.set_stamp(stamp);
-        let result = match command {
-            Command::CancelWait(waiter) => Ok(self.cancel_wait(*waiter)),
-            Command::CreateQueue(create) => self.create_queue(create, stamp),
-            Command::DeleteQueue(delete) => self.delete_queue(delete),
-            Command::GetQueue { queue } => self.get_queue(queue, stamp),
-            Command::Lease(lease) => self.lease(lease, stamp),
-            Command::PauseQueue { queue } => self.pause_queue(queue, stamp),
-            Command::PurgeQueue { queue } => self.purge_queue(queue, stamp),
-            Command::ResumeQueue { queue } => self.resume_queue(queue, stamp),
-            Command::Send(send) => self.send(send, stamp),
-            Command::SetSpace { low } => {
-                self.space_low = *low;
-                Ok(Outcome::Done)
-            }
-            Command::Settle(settle) => self.settle(settle, stamp),
-            Command::Tick => Ok(self.tick(stamp)),
-            Command::Undo(leases) => self.undo(leases, stamp),
-        };
-        match result {
+        match self.dispatch(command, stamp) {
             Ok(outcome) => {
                 self.serve_stirred(stamp);
                 Ok(outcome)
@@ -74,11 +65,51 @@ impl Core {
         }
     }
 
+    fn dispatch(&mut self, command: &Command, stamp: &Stamp) -> Result<Outcome, Stop> {
+        match command {
+            Command::Browse(browse) => self.browse(browse),
+            Command::CancelWait(waiter) => Ok(self.cancel_wait(*waiter)),
+            Command::CreateQueue(create) => self.create_queue(create, stamp),
+            Command::DeleteMessage(wanted) => self.delete_message(wanted, stamp),
+            Command::DeleteQueue(delete) => self.delete_queue(delete),
+            Command::GetMessage(wanted) => self.get_message(wanted, stamp),
+            Command::GetQueue { queue } => self.get_queue(queue, stamp),
+            Command::Lease(lease) => self.lease(lease, stamp),
+            Command::ListQueues { after, descending, limit } => {
+                self.list_queues(after.as_deref(), *descending, *limit, stamp)
+            }
+            Command::MoveMessages(moves) => self.move_messages(moves, stamp),
+            Command::Once(once) => self.once(once, stamp),
+            Command::PauseQueue { queue } => self.pause_queue(queue, stamp),
+            Command::PurgeQueue { queue, target } => self.purge_queue(queue, *target, stamp),
+            Command::ResumeQueue { queue } => self.resume_queue(queue, stamp),
+            Command::Revive(revive) => self.revive(revive, stamp),
+            Command::Send(send) => self.send(send, stamp),
+            Command::SetSpace { low } => {
+                self.space_low = *low;
+                Ok(Outcome::Done)
+            }
+            Command::Settle(settle) => self.settle(settle, stamp),
+            Command::Tick => Ok(self.tick(stamp)),
+            Command::Undo(leases) => self.undo(leases, stamp),
+            Command::UpdateQueue(update) => self.update_queue(update, stamp),
+        }
+    }
+
     /// Rows that the command is known to need, whether memory has them or not. Who had to read for a command before
     /// reads all of them: memory lets go of some while it waits for others.
     #[must_use]
     pub fn needed(&self, command: &Command) -> Vec<RowKey> {
         match command {
+            Command::DeleteMessage(wanted) | Command::GetMessage(wanted) => {
+                self.rows_of(std::iter::once(&wanted.message)).collect()
+            }
+            Command::MoveMessages(moves) => self.rows_of(moves.messages.iter()).collect(),
+            Command::Revive(revive) => self.rows_of(revive.messages.iter()).collect(),
+            Command::Once(once) => {
+                let key = RowKey::Dedup(call_key(&once.idempotency));
+                std::iter::once(key).chain(self.needed(&once.command)).collect()
+            }
             Command::Send(send) => self.dedup_key(send).map(RowKey::Dedup).into_iter().collect(),
             Command::Settle(settle) => {
                 let keys = settle.sends.iter().filter_map(|send| self.dedup_key(send)).map(RowKey::Dedup);

@@ -25,9 +25,9 @@ pub struct ChangeSet {
     pub messages: Vec<MessageRow>,
     /// Deliveries written or removed.
     pub deliveries: Vec<DeliveryChange>,
-    /// Remembered sends written.
+    /// Remembered calls written, sends among them.
     pub dedup_put: Vec<DedupRow>,
-    /// Remembered sends forgotten.
+    /// Remembered calls forgotten.
     pub dedup_removed: Vec<DedupKey>,
 }
 
@@ -59,7 +59,7 @@ impl ChangeSet {
 /// A row that a command needs and memory lacks.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RowKey {
-    /// A remembered send.
+    /// A remembered call.
     Dedup(DedupKey),
     /// A delivery.
     Delivery(Sequence),
@@ -72,7 +72,7 @@ pub struct Rows {
     pub snapshot: CommitSequence,
     /// The deliveries asked for, `None` where the store has none.
     pub deliveries: Vec<(Sequence, Option<DeliveryRow>)>,
-    /// The remembered sends asked for, `None` where the store has none.
+    /// The remembered calls asked for, `None` where the store has none.
     pub dedup: Vec<(DedupKey, Option<DedupRow>)>,
 }
 
@@ -106,7 +106,7 @@ pub enum Scan {
         /// At most so many rows.
         limit: usize,
     },
-    /// Remembered sends of the environment by `expires_at`, those up to `until`.
+    /// Remembered calls of the environment by `expires_at`, those up to `until`.
     DedupExpiry {
         /// Inclusive.
         until: Timestamp,
@@ -122,7 +122,7 @@ pub struct Page {
     pub snapshot: CommitSequence,
     /// Rows of a scan over deliveries.
     pub deliveries: Vec<DeliveryRow>,
-    /// Rows of a scan over remembered sends.
+    /// Rows of a scan over remembered calls.
     pub dedup: Vec<DedupRow>,
     /// Nothing lies behind this page.
     pub end: bool,

@@ -4,18 +4,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::id::{LeaseGeneration, MessageId};
-use crate::row::MessageContent;
+use crate::outcome::Tally;
+use crate::row::{DeliveryState, DueKey, MessageContent, ReadyKey};
 use crate::spec::QueueSpec;
+use crate::time::Timestamp;
 
 /// An input of the core. Each has its file under `apply/`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Command {
+    /// Look at a page of a queue's messages in one state. Nothing is leased or counted.
+    Browse(Browse),
     /// Make a queue.
     CreateQueue(CreateQueue),
-    /// Forget a lease call that waits; its caller is gone.
+    /// Forget a call that waits; its caller is gone.
     CancelWait(WaiterId),
+    /// Remove one message that is not leased.
+    DeleteMessage(MessageRef),
     /// Remove a queue and all that is in it.
     DeleteQueue(DeleteQueue),
+    /// Look at one message.
+    GetMessage(MessageRef),
     /// Look at a queue.
     GetQueue {
         /// Its name.
@@ -23,21 +31,38 @@ pub enum Command {
     },
     /// Take messages to work on.
     Lease(Lease),
+    /// Look at the queues, in the order of their names.
+    ListQueues {
+        /// Begin behind this name, which need not be a queue's; `None`: at the beginning.
+        after: Option<Box<str>>,
+        /// From the last name to the first.
+        descending: bool,
+        /// At most so many: 1 to [`crate::limits::LISTED_QUEUES_MAX`].
+        limit: usize,
+    },
+    /// Move dead letters to another queue, to start afresh there.
+    MoveMessages(MoveMessages),
+    /// Do something at most once: the same key again gets the first answer.
+    Once(Once),
     /// Stop handing messages out.
     PauseQueue {
         /// Its name.
         queue: Box<str>,
     },
-    /// Remove every message that is not leased.
+    /// Remove many messages at once, none of them leased.
     PurgeQueue {
         /// Its name.
         queue: Box<str>,
+        /// Which.
+        target: PurgeTarget,
     },
     /// Hand messages out again.
     ResumeQueue {
         /// Its name.
         queue: Box<str>,
     },
+    /// Make dead letters of a queue's own set ready again, in place.
+    Revive(Revive),
     /// Put messages into a queue.
     Send(Send),
     /// Whether the store has room; while it has none, sends are refused and all else goes on.
@@ -51,11 +76,44 @@ pub enum Command {
     Tick,
     /// Take grants back whose answer nobody got (design-holes B13).
     Undo(Vec<LeaseRef>),
+    /// Give a queue other policies or annotations.
+    UpdateQueue(UpdateQueue),
 }
 
-/// Names a waiting lease call; chosen by the engine, ascending, never reused while the environment is open.
+/// Names a call that waits; chosen by the engine, ascending, never reused while the environment is open.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WaiterId(pub u64);
+
+/// See [`Command::Browse`]. Shows what is neither expired nor purged, as of one moment for each page of the store that it
+/// takes; so a message that changes its place meanwhile may be missed or, in another call, seen twice.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Browse {
+    /// Name of the queue.
+    pub queue: Box<str>,
+    /// The state. Ready messages come in the order in which they would be handed out, others by due time.
+    pub state: DeliveryState,
+    /// Begin behind this place: [`crate::outcome::Browsed::next`] of the page before, for the same state.
+    pub after: Option<Cursor>,
+    /// Due at or after this time; for dead letters, the time of death. Not for ready ones.
+    pub from: Option<Timestamp>,
+    /// Due before this time, likewise.
+    pub until: Option<Timestamp>,
+    /// At most so many messages: 1 to 1,000.
+    pub limit: usize,
+    /// Their contents too.
+    pub contents: bool,
+    /// Names this call while it waits for what it reads.
+    pub waiter: WaiterId,
+}
+
+/// A place in the order of a queue's messages in one state.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Cursor {
+    /// In the order of ready messages.
+    Ready(ReadyKey),
+    /// In the order by due time of any other state.
+    Due(DueKey),
+}
 
 /// See [`Command::CreateQueue`].
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,6 +139,23 @@ pub struct DeleteQueue {
     pub allow_missing: bool,
     /// Also if another queue names it as its dead-letter queue.
     pub force: bool,
+    /// Check everything and store nothing.
+    pub validate_only: bool,
+}
+
+/// See [`Command::UpdateQueue`]. Spec and annotations are whole: what is to stay is given again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UpdateQueue {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its policies from now on.
+    pub spec: QueueSpec,
+    /// Labels, annotations and display name as JSON, opaque to the core; at most 16 KiB.
+    pub annotations: Box<str>,
+    /// Only if its etag is this.
+    pub etag: Option<Box<str>>,
+    /// A missing queue is made, unless an etag is given.
+    pub allow_missing: bool,
     /// Check everything and store nothing.
     pub validate_only: bool,
 }
@@ -118,6 +193,62 @@ pub struct Idempotency {
     pub digest: u128,
 }
 
+/// A message, as it is named by whoever looks for it in a queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MessageRef {
+    /// Name of the queue.
+    pub queue: Box<str>,
+    /// The message.
+    pub message: MessageId,
+}
+
+/// See [`Command::MoveMessages`]. Moved are dead letters of the queue's own set, and messages that came to it as dead
+/// letters and are ready or delayed. All in one commit; what cannot be moved is skipped and listed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MoveMessages {
+    /// Name of the queue that they are in.
+    pub queue: Box<str>,
+    /// Which: at most 1,000; none at all only checks the queues. One named twice is moved once.
+    pub messages: Vec<MessageId>,
+    /// Name of the queue that takes them, another one than `queue`; `None`: each goes back to the queue that it came from
+    /// as a dead letter. One that has no such queue, or whose queue is gone, is skipped.
+    pub to: Option<Box<str>>,
+    /// What earlier steps of the same call did: remembered along with what this one does, if it is done once.
+    pub before: Tally,
+}
+
+/// Which messages a purge removes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PurgeTarget {
+    /// Those that are ready or delayed.
+    Waiting,
+    /// Those in the queue's own dead-letter set.
+    DeadLetters,
+    /// Both.
+    All,
+}
+
+/// See [`Command::Revive`]. All in one commit; what is not dead is skipped and listed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Revive {
+    /// Name of the queue.
+    pub queue: Box<str>,
+    /// Which: at most 1,000; none at all only checks the queue. One named twice is revived once.
+    pub messages: Vec<MessageId>,
+    /// As in [`MoveMessages`].
+    pub before: Tally,
+}
+
+/// See [`Command::Once`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Once {
+    /// What the call is remembered under, in the whole environment and apart from the keys of sends.
+    pub idempotency: Idempotency,
+    /// What is done. Its answer is remembered for 24 hours unless it is a refusal or nothing is stored. Reads, and sends,
+    /// which have keys of their own, are just carried out; a call that waits is refused.
+    pub command: Box<Command>,
+}
+
 /// See [`Command::Lease`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lease {
@@ -131,6 +262,9 @@ pub struct Lease {
     pub visibility_timeout: Option<Duration>,
     /// How long to wait for a message: 0 to 20 s.
     pub wait: Duration,
+    /// Once something is there, how long to go on waiting for `min_messages`: 0 to 20 s, and no longer than `wait` in
+    /// all; `None`: as long as `wait` allows.
+    pub max_wait: Option<Duration>,
     /// Names this call while it waits.
     pub waiter: WaiterId,
 }

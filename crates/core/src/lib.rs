@@ -9,7 +9,7 @@
 //! - a delivery is in exactly the order of its state, and a window holds every key up to its edge;
 //! - counters equal a full scan of the rows;
 //! - `lease_generation` of a delivery only rises;
-//! - leases held never exceed a queue's limits.
+//! - no lease is granted beyond a queue's limits (asserted where leases are granted; a limit that is lowered ends none).
 
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
@@ -21,6 +21,7 @@ pub mod id;
 pub mod limits;
 pub mod outcome;
 pub mod planted;
+pub mod remembered;
 pub mod row;
 pub mod spec;
 mod stamp;

@@ -16,6 +16,10 @@ pub const LEASED_DEFAULT: u32 = 100_000;
 pub const LEASED_MAX: u32 = 1_000_000;
 /// Most messages of one send.
 pub const SEND_MESSAGES_MAX: usize = 100;
+/// Most messages of one page of a browse.
+pub const BROWSE_MESSAGES_MAX: usize = 1_000;
+/// Most messages that one call moves or revives: all of them are rows of one commit.
+pub const MOVE_MESSAGES_MAX: usize = 1_000;
 /// Most settlements of one settle.
 pub const SETTLEMENTS_MAX: usize = 100;
 /// Longest delay of a send or a nack.
@@ -34,6 +38,8 @@ pub const IDEMPOTENCY_WINDOW_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 /// Longest backoff.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Most queues of one page of a list.
+pub const LISTED_QUEUES_MAX: usize = 1_000;
 /// Longest queue name, in bytes.
 pub const NAME_BYTES_MAX: usize = 63;
 /// Most bytes of a queue's annotations.
@@ -46,6 +52,8 @@ pub const DEAD_LETTER_CHAIN_MAX: usize = 16;
 const _: () = assert!(LEASE_MIN.as_millis() < LEASE_MAX.as_millis());
 const _: () = assert!(RETENTION_DEFAULT.as_millis() <= RETENTION_MAX.as_millis());
 const _: () = assert!(LEASED_DEFAULT <= LEASED_MAX);
+// A page of dead letters is revived or moved by one call.
+const _: () = assert!(BROWSE_MESSAGES_MAX <= MOVE_MESSAGES_MAX);
 
 /// Bounds that a deployment may change; `Default` is what the documents state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,8 +66,12 @@ pub struct CoreSettings {
     pub due_per_batch: usize,
     /// The same while commands wait: what is due may not make others wait for long (design-holes B19).
     pub due_per_busy_batch: usize,
-    /// Live remembered sends; beyond it keyed sends are refused.
+    /// Live remembered calls, sends among them; beyond it calls with a new key are refused.
     pub dedup_keys: u64,
+    /// Messages in the environment, in any state; beyond it sends are refused.
+    pub messages: u64,
+    /// Bytes of their contents, attributes and data; beyond it sends are refused.
+    pub bytes: u64,
     /// Queues in the environment.
     pub queues: usize,
     /// Waiting lease calls in the environment.
@@ -74,6 +86,8 @@ impl Default for CoreSettings {
             due_per_batch: 1_000,
             due_per_busy_batch: 25,
             dedup_keys: 10_000_000,
+            messages: u64::MAX,
+            bytes: u64::MAX,
             queues: 20_000,
             waiters: 20_000,
         }

@@ -2,26 +2,55 @@
 
 use std::time::Duration;
 
-use crate::command::{LeaseRef, WaiterId};
-use crate::id::{LeaseGeneration, MessageId};
-use crate::row::{CountersRow, DeadLetter, QueueRow};
+use crate::command::{Cursor, LeaseRef, WaiterId};
+use crate::id::{LeaseGeneration, MessageId, QueueNumber};
+use crate::row::{CountersRow, DeadLetter, DeliveryRow, QueueRow};
 use crate::time::Timestamp;
 
 /// The answer to a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
+    /// A page of messages.
+    Browsed(Browsed),
     /// Nothing to report.
     Done,
     /// Messages granted, perhaps none.
     Leased(Vec<Grant>),
+    /// One message.
+    Message(Box<DeliveryRow>),
+    /// The message is gone.
+    MessageDeleted,
+    /// Dead letters moved.
+    Moved {
+        /// Those that were moved, each with the queue that took it.
+        moved: Vec<(MessageId, QueueNumber)>,
+        /// Those that were not.
+        skipped: Vec<MessageId>,
+    },
     /// The messages that a purge removed, leased ones not among them.
     Purged(u64),
     /// A queue as it is now, or would be.
     Queue(Box<QueueView>),
+    /// A page of queues as they are now, in the order asked for.
+    Queues {
+        /// The queues.
+        views: Vec<QueueView>,
+        /// Others lie behind them.
+        more: bool,
+    },
     /// The queue is gone; `false`: it was not there.
     QueueDeleted(bool),
+    /// The same key was seen before: this was the answer, and nothing was done now.
+    Repeated(Box<Outcome>),
     /// Refused; nothing was changed.
     Rejected(Rejection),
+    /// Dead letters made ready again.
+    Revived {
+        /// Those that were dead.
+        revived: Vec<MessageId>,
+        /// Those that were not.
+        skipped: Vec<MessageId>,
+    },
     /// Sent, in request order.
     Sent(Sent),
     /// Settled, but for the stale leases listed in request order.
@@ -31,10 +60,43 @@ pub enum Outcome {
         /// Answers to the sends, in order.
         sent: Vec<Sent>,
     },
+    /// What all steps of a call did. Only as the answer that is repeated.
+    Tallied(Tally),
     /// So many of the grants were taken back.
     Undone(u64),
-    /// The lease call waits; its answer comes as [`crate::Effect::Answered`].
+    /// The call waits; its answer comes as [`crate::Effect::Answered`].
     Waiting,
+}
+
+/// What became of messages that were to be revived or moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Those that were.
+    pub done: u64,
+    /// Those that could not be.
+    pub skipped: u64,
+}
+
+impl Tally {
+    /// This and so many more.
+    #[must_use]
+    pub fn and(self, done: usize, skipped: usize) -> Self {
+        let more = |count| u64::try_from(count).unwrap_or(u64::MAX);
+        Self { done: self.done + more(done), skipped: self.skipped + more(skipped) }
+    }
+}
+
+/// A page of a queue's messages in one state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Browsed {
+    /// The time as of which the last of them was seen.
+    pub at: Timestamp,
+    /// Their deliveries, in order.
+    pub deliveries: Vec<DeliveryRow>,
+    /// Where to go on; `None`: nothing lies behind them.
+    pub next: Option<Cursor>,
+    /// Their contents were asked for.
+    pub contents: bool,
 }
 
 /// The answer to a send.
@@ -55,6 +117,8 @@ pub struct Grant {
     pub generation: LeaseGeneration,
     /// How often it was handed out, this time included.
     pub delivery_count: u32,
+    /// The hold began then.
+    pub leased_at: Timestamp,
     /// The hold ends then.
     pub lease_until: Timestamp,
     /// When it was sent.
@@ -145,6 +209,13 @@ pub enum Why {
 /// checks; each command's file documents its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rejection {
+    /// Dead letters of this queue leave it: there is nothing to be revived in place.
+    DeadLettersElsewhere {
+        /// The queue.
+        queue: Box<str>,
+        /// The queue that takes them.
+        to: Box<str>,
+    },
     /// The dead-letter queue is missing, is the queue itself, or leads in a circle.
     DeadLetterQueueInvalid {
         /// Its name.
@@ -152,7 +223,16 @@ pub enum Rejection {
         /// What is wrong with it.
         problem: DeadLetterProblem,
     },
-    /// Too many remembered sends.
+    /// The contents of the environment's messages would be too large in all.
+    ByteLimit {
+        /// Bytes that there are, less what the same call would have taken out.
+        held: u64,
+        /// Bytes that the call brings.
+        more: u64,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// Too many remembered calls.
     DedupLimit {
         /// The limit.
         limit: u64,
@@ -162,10 +242,31 @@ pub enum Rejection {
         /// The etag it has.
         current: String,
     },
-    /// The key stands for another send.
+    /// The key stands for another call.
     IdempotencyKeyReused {
         /// The key.
         key: Box<str>,
+    },
+    /// The environment would have too many messages.
+    MessageLimit {
+        /// Messages that there are, less what the same call would have taken out.
+        held: u64,
+        /// Messages that the call brings.
+        more: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The message is leased.
+    MessageLeased {
+        /// The message.
+        message: MessageId,
+        /// The lease ends then, unless it is extended.
+        until: Timestamp,
+    },
+    /// The queue has no such message.
+    MessageNotFound {
+        /// The message.
+        message: MessageId,
     },
     /// A value is outside its range.
     OutOfRange {
@@ -224,11 +325,11 @@ pub enum DeadLetterProblem {
 /// What the engine must do after a batch, once it is durable; all of it can be lost and is then derived anew.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// A waiting lease call has its answer.
+    /// A call that waited has its answer.
     Answered {
         /// The call.
         waiter: WaiterId,
-        /// [`Outcome::Leased`], or [`Outcome::Rejected`] if its queue is gone.
+        /// [`Outcome::Leased`], [`Outcome::Browsed`], or [`Outcome::Rejected`] if its queue is gone.
         outcome: Outcome,
     },
 }

@@ -43,6 +43,10 @@ mod faults {
         AckWithoutGeneration,
         /// Answers leave before their commit is durable.
         AnswerBeforeCommit,
+        /// Those who look at messages see expired and purged ones.
+        BrowseShowsGone,
+        /// A call is done and not remembered.
+        CallRowLost,
         /// A queue's ready count is zero after opening.
         CounterNotRestored,
         /// A remembered send is counted and not stored.
@@ -51,6 +55,8 @@ mod faults {
         LeaseEndLost,
         /// A dead letter leaves its queue in one commit and arrives in the next.
         MoveInTwoCommits,
+        /// A dead letter that is redriven begins with new generations.
+        MoveLosesGeneration,
         /// A promoted message stays in the window of delayed ones.
         PromotionTwice,
         /// A purge forgets the ready window.
@@ -59,6 +65,8 @@ mod faults {
         RefillWithoutOverlay,
         /// A restored copy is taken for a restart.
         RestoreForgotten,
+        /// A dead letter that is replayed is as old as it was, so that a purge from before makes it gone.
+        ReviveKeepsEntered,
         /// Sends of a settle are carried out although a lease is stale.
         SendsThoughStale,
         /// Stamps begin at the wall clock, whatever was committed.
@@ -71,17 +79,21 @@ mod faults {
 
     impl PlantedFault {
         /// All of them.
-        pub const ALL: [Self; 14] = [
+        pub const ALL: [Self; 18] = [
             Self::AckWithoutGeneration,
             Self::AnswerBeforeCommit,
+            Self::BrowseShowsGone,
+            Self::CallRowLost,
             Self::CounterNotRestored,
             Self::DedupRowLost,
             Self::LeaseEndLost,
             Self::MoveInTwoCommits,
+            Self::MoveLosesGeneration,
             Self::PromotionTwice,
             Self::PurgeMissesWindow,
             Self::RefillWithoutOverlay,
             Self::RestoreForgotten,
+            Self::ReviveKeepsEntered,
             Self::SendsThoughStale,
             Self::StampBackwards,
             Self::UndoReusesGeneration,

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::id::{Incarnation, LeaseGeneration, MessageId, QueueNumber, Sequence, Uid};
+use crate::remembered::Remembered;
 use crate::spec::QueueSpec;
 use crate::time::Timestamp;
 
@@ -51,8 +52,11 @@ pub struct QueueRow {
     pub spec: QueueSpec,
     /// Since when nothing is handed out by order of an operator.
     pub paused_at: Option<Timestamp>,
-    /// Rows that entered at or before this and are not leased are gone, whether or not they are removed yet.
+    /// Ready and delayed rows that entered at or before this are gone, whether or not they are removed yet; leased ones
+    /// leave when their lease ends.
     pub purged_through: Sequence,
+    /// The same for dead rows, which entered when they died.
+    pub dead_purged_through: Sequence,
     /// The queue is deleted: it has no name any more and its rows are being removed in steps.
     pub deleted: bool,
     /// Rows that are gone may still be stored: the sweeper has work.
@@ -76,6 +80,14 @@ pub struct CountersRow {
     pub completed: u64,
     /// Stored deliveries in state cancelled.
     pub cancelled: u64,
+    /// Bytes of the contents of ready and delayed deliveries, which a purge removes together.
+    pub waiting_bytes: u64,
+    /// Bytes of leased deliveries.
+    pub leased_bytes: u64,
+    /// Bytes of dead deliveries.
+    pub dead_bytes: u64,
+    /// Bytes of completed and cancelled deliveries.
+    pub finished_bytes: u64,
     /// Ever sent or moved in.
     pub total_sent: u64,
     /// Leases ever granted.
@@ -90,6 +102,20 @@ pub struct CountersRow {
     pub total_expired: u64,
     /// When a consumer last asked, as of the last commit that wrote this row.
     pub consumer_seen_at: Timestamp,
+}
+
+impl CountersRow {
+    /// Deliveries in any state.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.ready + self.delayed + self.leased + self.dead + self.completed + self.cancelled
+    }
+
+    /// Bytes of deliveries in any state.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.waiting_bytes + self.leased_bytes + self.dead_bytes + self.finished_bytes
+    }
 }
 
 /// How `data` is to be shown; the bytes are kept as they came.
@@ -182,7 +208,10 @@ pub struct DeliveryRow {
     pub nonce: u64,
     /// When the message was sent.
     pub sent_at: Timestamp,
-    /// Sequence drawn when it entered this queue: its own, or a later one if it was moved here.
+    /// Bytes of its content: attributes and data.
+    pub size_bytes: u64,
+    /// Sequence drawn when it entered this queue, its dead-letter set, or its ready messages from there: its own, or a
+    /// later one. What a purge makes gone is told by it.
     pub entered: Sequence,
     /// Its state; never derived from a comparison with the time.
     pub state: DeliveryState,
@@ -225,7 +254,7 @@ pub struct ReadyKey {
 }
 
 /// Sort key of the orders by due time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct DueKey {
     /// The row's `due_at`, or `expires_at` in the expiry order.
     pub due_at: Timestamp,
@@ -267,27 +296,21 @@ impl DeliveryRow {
 /// Key of a [`DedupRow`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DedupKey {
-    /// The queue whose sends it deduplicates.
-    pub queue: QueueNumber,
+    /// The queue whose sends it deduplicates; `None`: any other call on the environment.
+    pub queue: Option<QueueNumber>,
     /// The idempotency key, whole: 1 to 255 bytes.
     pub key: Box<str>,
 }
 
-/// A remembered send: the same key again gets the first answer until the row expires.
+/// A remembered call: the same key again gets the first answer until the row expires.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DedupRow {
     /// Key.
     pub key: DedupKey,
-    /// Digest of what was sent; another one under the same key is an error.
+    /// Digest of the call; another one under the same key is an error.
     pub digest: u128,
-    /// When the first send was applied.
-    pub sent_at: Timestamp,
-    /// Sequence of its first message; the others follow.
-    pub first_sequence: Sequence,
-    /// How many messages it sent.
-    pub count: u32,
-    /// Seed of its messages' nonces.
-    pub nonce_seed: u64,
+    /// The first answer.
+    pub answer: Remembered,
     /// Forgotten from then on.
     pub expires_at: Timestamp,
 }

@@ -4,7 +4,10 @@
 
 use std::time::Duration;
 
-/// The policies of one queue. `Default` is the native API's queue (Sylphx rules).
+/// The policies of one queue. `Default` is the native API's queue (Sylphx rules). They can be changed; each counts when it
+/// is looked at, so a change concerns later sends (`delay`, `retention`), leases (`concurrency_max`, `leased_max`,
+/// `visibility_timeout`), ends of leases (`at_limit`, `attempt_limit`, `backoff`, `lost_lease`) and acks
+/// (`finished_retention`), and by `fresh_first` and `order` messages that become ready later.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueSpec {
     /// What happens to a message that is out of attempts.

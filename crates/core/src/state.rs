@@ -3,6 +3,7 @@
 //! `apply/` decides; this file keeps the books: every change of a delivery goes through [`Core::write_row`] and
 //! [`Core::erase_row`], which move it between orders and counters, so that no command can forget one of them.
 
+mod browsing;
 mod check;
 mod hash;
 mod queue;
@@ -10,6 +11,7 @@ mod reads;
 mod rows;
 mod seal;
 mod survey;
+mod totals;
 mod waiters;
 mod window;
 
@@ -27,6 +29,7 @@ use crate::row::{
 use crate::stamp::Stamp;
 use crate::time::Timestamp;
 
+pub(crate) use browsing::Browsing;
 pub use check::Violation;
 use hash::NumberMap;
 pub(crate) use queue::QueueState;
@@ -35,6 +38,7 @@ pub use reads::{ScanTicket, WantedScan};
 pub(crate) use rows::Resident;
 use rows::Rows;
 pub use survey::QueueReading;
+pub(crate) use totals::Totals;
 pub(crate) use waiters::Waiter;
 
 /// What the core starts from.
@@ -60,6 +64,8 @@ pub struct Core {
     pub(crate) queues: NumberMap<QueueNumber, QueueState>,
     pub(crate) names: BTreeMap<Box<str>, QueueNumber>,
     pub(crate) rows: Rows,
+    /// What all queues hold together.
+    pub(crate) totals: Totals,
     pub(crate) dedup: BTreeMap<DedupKey, ResidentDedup>,
     dedup_unsettled: VecDeque<(CommitSequence, DedupKey)>,
     /// When which queue has to be looked at.
@@ -67,6 +73,8 @@ pub struct Core {
     /// When which waiting call has to be answered.
     pub(crate) deadlines: BTreeSet<(Timestamp, WaiterId)>,
     pub(crate) waiting_in: BTreeMap<WaiterId, QueueNumber>,
+    /// Calls that look at messages and wait for a page.
+    pub(crate) browses: BTreeMap<WaiterId, Browsing>,
     pub(crate) sweeps: Sweeps,
     pub(crate) space_low: bool,
     busy: bool,
@@ -127,11 +135,13 @@ impl Core {
             queues: NumberMap::default(),
             names: BTreeMap::new(),
             rows: Rows::settled_at(open.commit),
+            totals: Totals::default(),
             dedup: BTreeMap::new(),
             dedup_unsettled: VecDeque::new(),
             wakes: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             waiting_in: BTreeMap::new(),
+            browses: BTreeMap::new(),
             sweeps: Sweeps::new(),
             space_low: false,
             busy: false,
@@ -155,6 +165,7 @@ impl Core {
         let number = queue.number();
         if !queue.row.deleted {
             self.names.insert(queue.row.name.clone(), number);
+            self.totals.add(Totals::of(&queue.counters));
         }
         if queue.row.deleted || queue.row.sweep_owed {
             self.sweeps.begin_gone(number);
@@ -238,12 +249,14 @@ impl Core {
             && let Some(queue) = self.queues.get_mut(&old.queue)
         {
             queue.unlink(old);
+            self.totals.remove(Totals::of_row(old));
             Self::touch_counters(queue, &mut self.batch);
         }
         let (Some(row), Some(queue)) = (self.rows.live(sequence), self.queues.get_mut(&number)) else {
             return;
         };
         let due = queue.link(row);
+        self.totals.add(Totals::of_row(row));
         Self::touch_counters(queue, &mut self.batch);
         if row.state == DeliveryState::Ready {
             self.batch.stirred.push(number);
@@ -265,6 +278,7 @@ impl Core {
         let Some(old) = resident.row.take() else { return };
         if counted && let Some(queue) = self.queues.get_mut(&old.queue) {
             queue.unlink(&old);
+            self.totals.remove(Totals::of_row(&old));
             Self::touch_counters(queue, &mut self.batch);
         }
     }

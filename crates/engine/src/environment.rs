@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_core::command::{Lease, WaiterId};
+use millpond_core::command::WaiterId;
 use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::MessageContent;
 use millpond_core::time::Timestamp;
@@ -111,7 +111,8 @@ pub struct Environment {
     mailbox: VecDeque<Mail>,
     /// Commands that wait for rows, with the read that brings them.
     parked: BTreeMap<ReadId, Vec<Mail>>,
-    waiters: BTreeMap<WaiterId, (Ticket, Lease)>,
+    /// Calls that wait inside the core: for messages, or for pages to look at.
+    waiters: BTreeMap<WaiterId, (Ticket, Command)>,
     commits: VecDeque<InFlight>,
     durable: CommitSequence,
     reads: BTreeMap<ReadId, OpenRead>,
@@ -171,7 +172,7 @@ impl Environment {
         self.mailbox.push_back(Mail { ticket: None, command, rounds: 0 });
     }
 
-    /// The caller of a command no longer waits. A lease call that waits leaves its queue.
+    /// The caller of a command no longer waits. A call that waits in the core leaves it.
     pub fn abandon(&mut self, ticket: Ticket) {
         self.notify(Command::CancelWait(WaiterId(ticket)));
     }
@@ -249,7 +250,8 @@ impl Environment {
 
     /// Lease calls that wait, by ticket.
     pub fn waiting(&self) -> impl Iterator<Item = Ticket> + '_ {
-        self.waiters.values().map(|(ticket, _)| *ticket)
+        let leases = self.waiters.values().filter(|(_, command)| matches!(command, Command::Lease(_)));
+        leases.map(|(ticket, _)| *ticket)
     }
 
     /// The last commit that is durable.
@@ -292,6 +294,8 @@ impl Environment {
         self.busy = stamp.now.since(self.mail_seen_at) < BUSY_AFTER_MAIL;
         self.core.set_busy(self.busy);
         self.absorb_pages(stamp);
+        // What was seen on a page is answered before what is applied from now on.
+        self.carry_out_effects(&mut answers);
         if self.core.next_due().is_some_and(|due| due <= stamp.now) {
             self.apply(
                 Mail { ticket: None, command: Command::Tick, rounds: 0 },
@@ -301,9 +305,7 @@ impl Environment {
             );
         }
         let commands = self.apply_mail(stamp, &mut answers, actions);
-        for effect in self.core.take_effects() {
-            self.carry_out(effect, &mut answers);
-        }
+        self.carry_out_effects(&mut answers);
         let changes = self.core.seal();
         self.start_scans(actions);
         self.send_off(changes, commands, answers, actions);
@@ -367,13 +369,17 @@ impl Environment {
 
     fn apply(&mut self, mail: Mail, stamp: &Stamp, answers: &mut Vec<Wanted>, actions: &mut Vec<Action>) {
         let Mail { ticket, mut command, rounds } = mail;
-        if let (Command::Lease(lease), Some(ticket)) = (&mut command, ticket) {
-            lease.waiter = WaiterId(ticket);
+        if let Some(ticket) = ticket {
+            match &mut command {
+                Command::Browse(browse) => browse.waiter = WaiterId(ticket),
+                Command::Lease(lease) => lease.waiter = WaiterId(ticket),
+                _ => {}
+            }
         }
         match self.core.apply(&command, stamp) {
             Ok(Outcome::Waiting) => {
-                if let (Command::Lease(lease), Some(ticket)) = (command, ticket) {
-                    self.waiters.insert(lease.waiter, (ticket, lease));
+                if let Some(ticket) = ticket {
+                    self.waiters.insert(WaiterId(ticket), (ticket, command));
                 }
             }
             Ok(outcome) => {
@@ -388,12 +394,14 @@ impl Environment {
         }
     }
 
-    fn carry_out(&mut self, effect: Effect, answers: &mut Vec<Wanted>) {
-        let Effect::Answered { waiter, outcome } = effect;
-        match self.waiters.remove(&waiter) {
-            Some((ticket, _)) => answers.push(Wanted { ticket, outcome }),
-            // The caller has left in this very round: what it was granted goes back.
-            None => self.undo(&outcome),
+    fn carry_out_effects(&mut self, answers: &mut Vec<Wanted>) {
+        for effect in self.core.take_effects() {
+            let Effect::Answered { waiter, outcome } = effect;
+            match self.waiters.remove(&waiter) {
+                Some((ticket, _)) => answers.push(Wanted { ticket, outcome }),
+                // The caller has left in this very round: what it was granted goes back.
+                None => self.undo(&outcome),
+            }
         }
     }
 
@@ -470,6 +478,9 @@ impl Environment {
     }
 }
 
+/// What a message that is moved or revived counts for, so that a round has only a few pages of them.
+const MOVED_BYTES: usize = 1_024;
+
 /// Bytes of a command that count against the bounds of mailbox and round.
 #[must_use]
 pub fn command_bytes(command: &Command) -> usize {
@@ -477,6 +488,9 @@ pub fn command_bytes(command: &Command) -> usize {
         send.messages.iter().map(|message| message.content.size_bytes()).sum::<usize>()
     };
     match command {
+        Command::MoveMessages(moves) => moves.messages.len() * MOVED_BYTES,
+        Command::Revive(revive) => revive.messages.len() * MOVED_BYTES,
+        Command::Once(once) => command_bytes(&once.command),
         Command::Send(send) => sent(send),
         Command::Settle(settle) => settle.sends.iter().map(sent).sum(),
         _ => 0,

@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
 
+mod bulk;
 pub mod clock;
 mod commit;
 mod contents;
@@ -20,11 +21,13 @@ mod settings;
 
 use std::sync::Arc;
 
+use millpond_core::command::{Cursor, Idempotency};
 use millpond_core::row::MessageContent;
 use millpond_core::time::Timestamp;
-use millpond_core::{Command, Outcome, QueueReading};
+use millpond_core::{Command, Outcome, QueueReading, Rejection};
 use millpond_store::StoreFactory;
 
+pub use bulk::{BulkDone, BulkStep, BulkWalk, Which};
 use clock::{Clock, SystemClock};
 pub use commit::{CommitFailure, commit};
 use driver::Shared;
@@ -44,15 +47,15 @@ pub struct Engine {
 pub struct Answer {
     /// What the core answered.
     pub outcome: Outcome,
-    /// The contents of the messages granted, in the order of the grants.
+    /// The contents of the messages granted or shown, in their order.
     pub contents: Vec<Arc<MessageContent>>,
     /// Present with grants: unless it is told that the answer was delivered, the grants are taken back.
     pub receipt: Option<Receipt>,
 }
 
 impl Answer {
-    /// Keeps as many of the messages granted, from the first on, as fit into `most` bytes of contents, one at least. The
-    /// others go back into the queue, uncounted.
+    /// Keeps as many of the messages granted or shown, from the first on, as fit into `most` bytes of contents, one at
+    /// least. Others that were granted go back into the queue, uncounted; others that were shown come with the next page.
     pub fn keep_bytes(&mut self, most: usize) {
         let mut bytes = 0usize;
         let fits = self.contents.iter().take_while(|content| {
@@ -66,6 +69,14 @@ impl Answer {
             let rest = grants.split_off(keep);
             self.contents.truncate(keep);
             receipt.give_back(rest.iter().map(millpond_core::outcome::Grant::lease).collect());
+        }
+        if let Outcome::Browsed(page) = &mut self.outcome
+            && page.contents
+            && keep < page.deliveries.len()
+        {
+            page.deliveries.truncate(keep);
+            page.next = page.deliveries.last().map(Cursor::of);
+            self.contents.truncate(keep);
         }
     }
 }
@@ -97,6 +108,57 @@ impl Engine {
     /// See [`EngineError`]. A refusal by a rule is no error but [`Outcome::Rejected`].
     pub async fn submit(&self, environment: &str, command: Command) -> Result<Answer, EngineError> {
         self.shared.submit(environment, command).await
+    }
+
+    /// Makes dead letters of a queue's own set ready again, in place: all that `which` names and that were dead when the
+    /// call began. Works in commits of at most 1,000 messages; a future that is dropped stops after the one under way, and
+    /// what was done by then stays done. Under an idempotency key it is done once; what it did is remembered in the commit of
+    /// the last page.
+    ///
+    /// # Errors
+    /// As [`Engine::submit`]; what was done before stays done. A refusal, of the first step or of a later one, is the
+    /// inner error.
+    pub async fn replay(
+        &self,
+        environment: &str,
+        queue: &str,
+        which: Which,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Result<BulkDone, Rejection>, EngineError> {
+        self.walk(environment, BulkWalk::replay(queue, which).once(idempotency)).await
+    }
+
+    /// Moves dead letters of a queue, and messages that came to it as dead letters and are ready or delayed, to the queue
+    /// `to`, or each to the one that it came from. Otherwise like [`Engine::replay`].
+    ///
+    /// # Errors
+    /// As [`Engine::replay`].
+    pub async fn redrive(
+        &self,
+        environment: &str,
+        queue: &str,
+        to: Option<&str>,
+        which: Which,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Result<BulkDone, Rejection>, EngineError> {
+        self.walk(environment, BulkWalk::redrive(queue, to, which).once(idempotency)).await
+    }
+
+    async fn walk(
+        &self,
+        environment: &str,
+        mut walk: BulkWalk,
+    ) -> Result<Result<BulkDone, Rejection>, EngineError> {
+        let mut step = walk.begin();
+        loop {
+            match step {
+                BulkStep::Submit(command) => {
+                    let answer = self.submit(environment, command).await?;
+                    step = walk.go_on(answer.outcome);
+                }
+                BulkStep::Done(done) => return Ok(done),
+            }
+        }
     }
 
     /// Makes an environment. `false`: it was there.

@@ -6,6 +6,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use millpond_api::ErrorCode;
 use millpond_api::name::EnvironmentName;
+use millpond_core::command::{Idempotency, Once};
 use millpond_core::{Command, Outcome};
 use millpond_engine::{Answer, Engine};
 
@@ -13,9 +14,11 @@ use crate::bodies::Bodies;
 use crate::connections::Connections;
 use crate::envelope::EnvelopeLayer;
 use crate::error::ApiError;
-use crate::extract::Environment;
+use crate::extract::{self, Environment};
 use crate::guard::AllowedHosts;
-use crate::handlers::{environments, health, metrics, queues};
+use crate::handlers::{
+    dead_letters, environments, health, list_queues, messages, metrics, openapi, queues, update_queue,
+};
 use crate::metrics::Metrics;
 use crate::paths;
 use crate::request::{Observer, Phases};
@@ -78,20 +81,47 @@ impl App {
             _ => Ok(answer),
         }
     }
+
+    /// The same, at most once where there is a key. Tells with the outcome whether it was given before.
+    pub(crate) async fn submit_once(
+        &self,
+        environment: &Environment,
+        key: Option<Idempotency>,
+        command: Command,
+    ) -> Result<(Outcome, bool), ApiError> {
+        let command = match key {
+            Some(idempotency) => Command::Once(Once { idempotency, command: Box::new(command) }),
+            None => command,
+        };
+        match self.submit(environment, command).await?.outcome {
+            Outcome::Repeated(first) => Ok((*first, true)),
+            outcome => Ok((outcome, false)),
+        }
+    }
 }
 
 /// The service; it answers without a socket too.
 pub fn app(app: App) -> Router {
     let app = Arc::new(app);
-    let queue = || get(queues::get_or_why).delete(queues::delete).post(queues::verb);
+    let collection = || get(list_queues::list).post(queues::create);
+    let queue = || {
+        let known = get(queues::get_or_why).delete(queues::delete).patch(update_queue::update);
+        known.post(queues::verb).fallback(queues::no_method)
+    };
+    let message = || get(messages::get).delete(messages::delete);
     Router::new()
         .route(paths::HEALTH, get(health::get))
+        .route(paths::OPENAPI, get(openapi::get))
         .route(paths::METRICS, get(metrics::get))
         .route(paths::ENVIRONMENTS, post(environments::create))
-        .route(paths::QUEUES, post(queues::create))
+        .route(paths::QUEUES, collection())
         .route(paths::QUEUE, queue())
-        .route(paths::SHORT_QUEUES, post(queues::create))
+        .route(paths::DEAD_LETTERS, get(dead_letters::list))
+        .route(paths::MESSAGE, message())
+        .route(paths::SHORT_QUEUES, collection())
         .route(paths::SHORT_QUEUE, queue())
+        .route(paths::SHORT_DEAD_LETTERS, get(dead_letters::list))
+        .route(paths::SHORT_MESSAGE, message())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(EnvelopeLayer { app: Arc::clone(&app) })
@@ -99,7 +129,7 @@ pub fn app(app: App) -> Router {
 }
 
 async fn no_route(uri: axum::http::Uri) -> ApiError {
-    ApiError::new(ErrorCode::NotFound, format!("no route {}", uri.path()))
+    extract::no_route(uri.path())
 }
 
 async fn no_method(method: axum::http::Method) -> ApiError {

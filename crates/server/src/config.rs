@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use millpond_api::InputError;
 use millpond_api::name::EnvironmentName;
+use millpond_engine::EngineSettings;
 
 use crate::connections::{CONNECTIONS, CONNECTIONS_MAX};
 use crate::metrics::{METRICS_QUEUES, METRICS_QUEUES_MAX};
@@ -15,6 +16,10 @@ pub const DEFAULT_ENVIRONMENT: &str = "orgs/default/projects/default/envs/defaul
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:8400";
 /// Where the data is unless told.
 pub const DEFAULT_DATA_DIR: &str = "./data";
+/// Queues that an environment can hold unless told.
+pub const QUEUES: usize = 20_000;
+/// The most queues that an environment can be told to hold.
+pub const QUEUES_MAX: usize = 100_000;
 
 /// Settings as they were given, from flags or the environment.
 #[derive(Clone, Debug)]
@@ -33,6 +38,48 @@ pub struct RawSettings {
     pub max_connections: usize,
     /// Queues shown singly in metrics.
     pub metrics_queues: usize,
+    /// What an environment can hold.
+    pub quotas: Quotas,
+}
+
+/// What an environment can hold. Beyond it calls that would add to it are refused: `queue_limit`, `message_limit`,
+/// `byte_limit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quotas {
+    /// Queues: 1 to [`QUEUES_MAX`].
+    pub queues: usize,
+    /// Messages in any state: 1 or more; none is as many as there is room for.
+    pub messages: Option<u64>,
+    /// Bytes of attributes and data of all messages: 1 or more; none is as many as there is room for.
+    pub bytes: Option<u64>,
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self { queues: QUEUES, messages: None, bytes: None }
+    }
+}
+
+impl Quotas {
+    fn check(self) -> Result<Self, SettingsError> {
+        check_range("max-queues", self.queues, 1, QUEUES_MAX)?;
+        for (name, value) in [("max-messages", self.messages), ("max-bytes", self.bytes)] {
+            if value == Some(0) {
+                return Err(SettingsError::OutOfRange { name, value: 0, least: 1, most: usize::MAX });
+            }
+        }
+        Ok(self)
+    }
+
+    /// The engine's settings with these.
+    #[must_use]
+    pub fn lay_over(self, mut settings: EngineSettings) -> EngineSettings {
+        let core = &mut settings.environment.core;
+        core.queues = self.queues;
+        core.messages = self.messages.unwrap_or(core.messages);
+        core.bytes = self.bytes.unwrap_or(core.bytes);
+        settings
+    }
 }
 
 impl Default for RawSettings {
@@ -45,6 +92,7 @@ impl Default for RawSettings {
             assume_restart: false,
             max_connections: CONNECTIONS,
             metrics_queues: METRICS_QUEUES,
+            quotas: Quotas::default(),
         }
     }
 }
@@ -66,6 +114,8 @@ pub struct Settings {
     pub max_connections: usize,
     /// Queues shown singly in metrics: up to [`METRICS_QUEUES_MAX`].
     pub metrics_queues: usize,
+    /// What an environment can hold.
+    pub quotas: Quotas,
 }
 
 /// Settings that do not hold.
@@ -118,6 +168,7 @@ impl RawSettings {
             assume_restart: self.assume_restart,
             max_connections: check_range("max-connections", self.max_connections, 1, CONNECTIONS_MAX)?,
             metrics_queues: check_range("metrics-queues", self.metrics_queues, 0, METRICS_QUEUES_MAX)?,
+            quotas: self.quotas.check()?,
         })
     }
 }
@@ -186,6 +237,7 @@ mod tests {
         let raw = RawSettings { default_environment: "orgs/x".to_owned(), ..RawSettings::default() };
         assert!(matches!(raw.resolve(), Err(SettingsError::DefaultEnvironment(_))));
     }
+
     #[test]
     fn numbers_have_their_range() {
         let resolve = |max_connections, metrics_queues| {
@@ -196,5 +248,25 @@ mod tests {
         assert_eq!(refused.to_string(), "max-connections is 0, expected 1 to 1000000");
         let refused = resolve(1, 20_001).map(drop).expect_err("too many");
         assert_eq!(refused.to_string(), "metrics-queues is 20001, expected 0 to 20000");
+    }
+
+    #[test]
+    fn quotas_have_their_range_and_reach_the_engine() {
+        let resolve = |quotas| RawSettings { quotas, ..RawSettings::default() }.resolve();
+        let few = Quotas { queues: 1, messages: Some(1), bytes: Some(1) };
+        let core = resolve(few).expect("valid").quotas.lay_over(EngineSettings::default()).environment.core;
+        assert_eq!((core.queues, core.messages, core.bytes), (1, 1, 1));
+        for (quotas, name) in [
+            (Quotas { queues: 0, ..few }, "max-queues"),
+            (Quotas { queues: QUEUES_MAX + 1, ..few }, "max-queues"),
+            (Quotas { messages: Some(0), ..few }, "max-messages"),
+            (Quotas { bytes: Some(0), ..few }, "max-bytes"),
+        ] {
+            let refused = resolve(quotas).map(drop).expect_err(name);
+            assert!(refused.to_string().starts_with(name), "{refused}");
+        }
+        let unlimited = Quotas::default().lay_over(EngineSettings::default()).environment.core;
+        let core = EngineSettings::default().environment.core;
+        assert_eq!((unlimited.queues, unlimited.messages), (core.queues, core.messages));
     }
 }

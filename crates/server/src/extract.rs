@@ -22,6 +22,9 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::paths;
 
+/// Segments of the longest path behind the version.
+const SEGMENTS_MAX: usize = 11;
+
 /// An environment, and its name as text, which is how the engine knows it.
 pub(crate) struct Environment {
     pub(crate) name: EnvironmentName,
@@ -34,32 +37,33 @@ impl Environment {
     }
 }
 
-/// The queue or the collection of queues that a path names.
+/// What a path below `queues` names: the collection, a queue, or something of a queue.
 pub(crate) struct Place<'a> {
     pub(crate) environment: Arc<Environment>,
     /// The id as it stands in the path; not checked, the core knows which names exist.
     pub(crate) queue: &'a str,
     pub(crate) verb: Option<&'a str>,
+    /// The id of a message, where the path has one.
+    pub(crate) message: &'a str,
 }
 
 impl<'a> Place<'a> {
     /// Reads the path of a route in [`paths`] that names queues.
     pub(crate) fn of(app: &App, path: &'a str) -> Result<Self, ApiError> {
         let rest = path.strip_prefix(paths::VERSION_PREFIX).unwrap_or_default();
-        let segments: Vec<&str> = rest.splitn(8, '/').collect();
-        let (environment, segment) = match segments[..] {
-            ["queues"] => (Arc::clone(&app.default_environment), ""),
-            ["queues", segment] => (Arc::clone(&app.default_environment), segment),
-            ["orgs", org, "projects", project, "envs", env, "queues"] => {
-                (environment(org, project, env)?, "")
+        let segments: Vec<&str> = rest.splitn(SEGMENTS_MAX, '/').collect();
+        let (environment, below) = match &segments[..] {
+            ["queues", below @ ..] => (Arc::clone(&app.default_environment), below),
+            ["orgs", org, "projects", project, "envs", env, "queues", below @ ..] => {
+                (environment(org, project, env)?, below)
             }
-            ["orgs", org, "projects", project, "envs", env, "queues", segment] => {
-                (environment(org, project, env)?, segment)
-            }
-            _ => return Err(ApiError::new(ErrorCode::NotFound, format!("no route {path}"))),
+            _ => return Err(no_route(path)),
         };
-        let (queue, verb) = split_verb(segment);
-        Ok(Self { environment, queue, verb })
+        let (queue, verb) = split_verb(below.first().copied().unwrap_or_default());
+        if verb.is_some() && below.len() > 1 {
+            return Err(no_route(path));
+        }
+        Ok(Self { environment, queue, verb, message: below.get(2).copied().unwrap_or_default() })
     }
 
     /// The queue's id, checked.
@@ -72,6 +76,11 @@ impl<'a> Place<'a> {
     pub(crate) fn name_of(&self, queue: &str) -> Result<QueueName, ApiError> {
         Ok(QueueName::new(self.environment.name.clone(), queue)?)
     }
+}
+
+/// A path that no route has.
+pub(crate) fn no_route(path: &str) -> ApiError {
+    ApiError::new(ErrorCode::NotFound, format!("no route {path}"))
 }
 
 fn environment(org: &str, project: &str, env: &str) -> Result<Arc<Environment>, ApiError> {
@@ -88,7 +97,7 @@ pub(crate) fn project_of(path: &str) -> Result<(&str, &str), ApiError> {
             parse_id("project", project)?;
             Ok((org, project))
         }
-        _ => Err(ApiError::new(ErrorCode::NotFound, format!("no route {path}"))),
+        _ => Err(no_route(path)),
     }
 }
 

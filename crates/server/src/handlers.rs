@@ -1,12 +1,17 @@
 //! One file a resource or verb: extract, convert, call the engine, convert.
 
+pub(crate) mod dead_letters;
 pub(crate) mod environments;
 pub(crate) mod health;
 mod lease;
+pub(crate) mod list_queues;
+pub(crate) mod messages;
 pub(crate) mod metrics;
+pub(crate) mod openapi;
 pub(crate) mod queues;
 mod send;
 mod settle;
+pub(crate) mod update_queue;
 
 use axum::body::Body;
 use axum::http::HeaderValue;

@@ -9,6 +9,8 @@
 //! | `convert` | wire structs to core types, and back |
 //! | `extract` | paths, query parameters and bodies of requests |
 //! | `bodies` | how much bodies take together while they are read, and how long |
+//! | `idempotency` | what makes a call repeatable |
+//! | `openapi` | the OpenAPI document |
 //! | `guard`, `envelope` | who may ask at all; error bodies |
 //! | `request`, `verb` | request ids, what is told of a request and under which name |
 //! | `metrics` | what an operator watches |
@@ -29,7 +31,9 @@ mod error;
 mod extract;
 mod guard;
 mod handlers;
+mod idempotency;
 mod metrics;
+pub mod openapi;
 mod paths;
 mod request;
 mod serve;
@@ -38,7 +42,7 @@ mod verb;
 
 pub use app::{App, app};
 pub use bodies::{BODIES_BYTES_MAX, BODY_READ_MAX};
-pub use config::{RawSettings, Settings, SettingsError};
+pub use config::{QUEUES, Quotas, RawSettings, Settings, SettingsError};
 pub use connection::{HEAD_READ_MAX, serve_connection};
 pub use connections::{CONNECTIONS, CONNECTIONS_MAX, Connections};
 pub use error::ApiError;

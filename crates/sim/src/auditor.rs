@@ -1,32 +1,38 @@
 //! What clients may see: a naive model that is fed with commands and answers only, and says which answer broke a promise.
 //!
-//! It knows nothing of windows, commits or counters. All answers but those of lease calls leave in the order in which
+//! It knows nothing of windows, commits or counters. All answers but those with contents leave in the order in which
 //! their commands were applied, so what they change is changed here in that order too; a lease call was applied at some
-//! time between its submission and its answer. The time of an application is known as a range: the last stamp before
+//! time between its submission and its answer, and so was a look at messages, whose contents may take a while. The time of an application is known as a range: the last stamp before
 //! the submission, and the last one before the answer. After a failure the model is settled by what is stored
 //! (`auditor/stored.rs`), within the limits of what the lost commands could have done.
 
+mod afresh;
+mod call;
 mod dedup;
 mod doubt;
 mod lease;
 mod message;
 mod order;
 mod queue;
+mod quota;
 mod settle;
 mod stored;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use millpond_core::command::Send;
-use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber};
+use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
 use millpond_core::row::MessageContent;
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, CoreSettings, Outcome};
 use millpond_engine::environment::Ticket;
 
+pub use call::RememberedCall;
 pub use dedup::Remembered;
+pub(crate) use doubt::is_gone;
 pub use message::{Ended, Grant, Life, Message, Token, token_of};
 pub use queue::QueueModel;
 
@@ -104,12 +110,16 @@ pub struct Auditor {
     pub by_id: BTreeMap<MessageId, Token>,
     /// Sends with a key.
     pub dedup: BTreeMap<(QueueNumber, Box<str>), Remembered>,
+    /// Other calls with a key.
+    pub calls: BTreeMap<Box<str>, RememberedCall>,
     /// Sends are refused for lack of room.
     pub space_low: bool,
     /// Counts failures; what has to be seen in one piece is only compared within one.
     pub era: u64,
     /// Grants that were made and whose answer did not come yet. Told by the harness; it only ever excuses.
     pub unseen: BTreeSet<(MessageId, LeaseGeneration)>,
+    /// When messages were last removed by a commit, durable or not. Told by the harness; it only ever excuses.
+    pub removals: BTreeMap<Sequence, u64>,
     /// Every grant ever seen, restores included: generation and time by message.
     pub history: BTreeMap<MessageId, BTreeMap<LeaseGeneration, Timestamp>>,
 }
@@ -126,9 +136,11 @@ impl Auditor {
             messages: BTreeMap::new(),
             by_id: BTreeMap::new(),
             dedup: BTreeMap::new(),
+            calls: BTreeMap::new(),
             space_low: false,
             era: 0,
             unseen: BTreeSet::new(),
+            removals: BTreeMap::new(),
             history: BTreeMap::new(),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use millpond_core::outcome::{Outcome, Rejection};
+use millpond_engine::BulkDone;
 use millpond_engine::environment::Action;
 
 use crate::faults::Fault;
@@ -16,13 +17,31 @@ pub struct Coverage {
 }
 
 /// Outcomes that have to occur.
-const OUTCOMES: [&str; 10] = [
+const OUTCOMES: [&str; 28] = [
+    "Browsed empty",
+    "Browsed some",
+    "Browsed with more",
+    "Bulk done",
+    "Bulk done none",
+    "Bulk refused",
+    "Bulk repeated",
     "Done",
     "Leased empty",
     "Leased some",
+    "Message",
+    "MessageDeleted",
+    "Moved none",
+    "Moved some",
     "Purged",
     "Queue",
     "QueueDeleted",
+    "Queues",
+    "Repeated Purged",
+    "Repeated Queue",
+    "Repeated QueueDeleted",
+    "Repeated Settled",
+    "Revived none",
+    "Revived some",
     "Sent",
     "Sent repeated",
     "Settled",
@@ -30,12 +49,17 @@ const OUTCOMES: [&str; 10] = [
 ];
 
 /// Rejections that have to occur.
-const REJECTIONS: [&str; 12] = [
+const REJECTIONS: [&str; 17] = [
+    "ByteLimit",
     "DeadLetterQueueInvalid",
+    "DeadLettersElsewhere",
     "DedupLimit",
     "EtagMismatch",
     "IdempotencyKeyReused",
     "LeaseStale",
+    "MessageLimit",
+    "MessageLeased",
+    "MessageNotFound",
     "OutOfRange",
     "QueueAlreadyExists",
     "QueueInUse",
@@ -45,6 +69,34 @@ const REJECTIONS: [&str; 12] = [
     "WaiterLimit",
 ];
 
+fn name_of(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Browsed(page) if page.next.is_some() => "Browsed with more",
+        Outcome::Browsed(page) if page.deliveries.is_empty() => "Browsed empty",
+        Outcome::Browsed(_) => "Browsed some",
+        Outcome::Done => "Done",
+        Outcome::Leased(grants) if grants.is_empty() => "Leased empty",
+        Outcome::Leased(_) => "Leased some",
+        Outcome::Message(_) => "Message",
+        Outcome::MessageDeleted => "MessageDeleted",
+        Outcome::Moved { moved, .. } if moved.is_empty() => "Moved none",
+        Outcome::Moved { .. } => "Moved some",
+        Outcome::Purged(_) => "Purged",
+        Outcome::Queue(_) => "Queue",
+        Outcome::QueueDeleted(_) => "QueueDeleted",
+        Outcome::Queues { .. } => "Queues",
+        Outcome::Rejected(_) => "Rejected",
+        Outcome::Repeated(_) => "Repeated",
+        Outcome::Revived { revived, .. } if revived.is_empty() => "Revived none",
+        Outcome::Revived { .. } => "Revived some",
+        Outcome::Sent(sent) if sent.repeated => "Sent repeated",
+        Outcome::Sent(_) => "Sent",
+        Outcome::Settled { .. } => "Settled",
+        Outcome::Tallied(_) => "Tallied",
+        Outcome::Undone(_) => "Undone",
+        Outcome::Waiting => "Waiting",
+    }
+}
 /// A look at queues of which something had to be read.
 const LOOK_THAT_READS: &str = "look that reads";
 
@@ -100,21 +152,24 @@ impl Coverage {
 
     /// An answer came.
     pub fn outcome(&mut self, outcome: &Outcome) {
+        if let Outcome::Rejected(rejection) = outcome {
+            return self.rejection(rejection);
+        }
         let name = match outcome {
-            Outcome::Done => "outcome Done",
-            Outcome::Leased(grants) if grants.is_empty() => "outcome Leased empty",
-            Outcome::Leased(_) => "outcome Leased some",
-            Outcome::Purged(_) => "outcome Purged",
-            Outcome::Queue(_) => "outcome Queue",
-            Outcome::QueueDeleted(_) => "outcome QueueDeleted",
-            Outcome::Rejected(rejection) => return self.rejection(rejection),
-            Outcome::Sent(sent) if sent.repeated => "outcome Sent repeated",
-            Outcome::Sent(_) => "outcome Sent",
-            Outcome::Settled { .. } => "outcome Settled",
-            Outcome::Undone(_) => "outcome Undone",
-            Outcome::Waiting => "outcome Waiting",
+            Outcome::Repeated(first) => format!("outcome Repeated {}", name_of(first)),
+            outcome => format!("outcome {}", name_of(outcome)),
         };
-        self.add(name.to_owned(), 1);
+        self.add(name, 1);
+    }
+
+    /// A bulk verb came to its end.
+    pub fn bulk(&mut self, done: &Result<BulkDone, Rejection>) {
+        match done {
+            Ok(totals) if totals.repeated => self.add("outcome Bulk repeated".to_owned(), 1),
+            Ok(totals) if totals.tally.done > 0 => self.add("outcome Bulk done".to_owned(), 1),
+            Ok(_) => self.add("outcome Bulk done none".to_owned(), 1),
+            Err(_) => self.add("outcome Bulk refused".to_owned(), 1),
+        }
     }
 
     fn rejection(&mut self, rejection: &Rejection) {

@@ -6,7 +6,9 @@
 mod answers;
 mod drain;
 mod failure;
+mod pages;
 mod round;
+mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +16,7 @@ use millpond_core::time::Timestamp;
 use millpond_core::{Command, Stamp};
 use millpond_engine::clock::StampClock;
 use millpond_engine::environment::{Environment, EnvironmentSettings, Ticket};
+use millpond_engine::{BulkDone, BulkWalk};
 
 use crate::auditor::{Auditor, Breach, Submitted, Verdict};
 use crate::clock::SimClock;
@@ -31,6 +34,8 @@ use crate::workload::{Kind, Scene, Workload};
 const CHECK_EVERY: u64 = 24;
 /// Somebody who watches looks after so many steps.
 const LOOK_EVERY: u64 = 16;
+/// A bulk verb is begun in so many of a thousand steps.
+const WALK_CHANCE: u64 = 60;
 /// Commands between two moments of rest.
 const REST_EVERY: u64 = 150;
 
@@ -69,6 +74,10 @@ pub(crate) struct World {
     tickets: BTreeMap<Ticket, Submitted>,
     /// Tickets whose callers left.
     abandoned: BTreeSet<Ticket>,
+    /// Bulk verbs under way, by the ticket of their present step.
+    walks: BTreeMap<Ticket, BulkWalk>,
+    /// What the last of them did.
+    walked: Option<BulkDone>,
     next_ticket: Ticket,
     index: u64,
     steps: u64,
@@ -123,6 +132,8 @@ impl World {
             workload: Workload::default(),
             tickets: BTreeMap::new(),
             abandoned: BTreeSet::new(),
+            walks: BTreeMap::new(),
+            walked: None,
             next_ticket: 1,
             index: 1,
             steps: 0,
@@ -165,6 +176,9 @@ impl World {
             for _ in 0..self.streams.workload.below(4) {
                 let kind = Kind::draw(&mut self.streams.workload);
                 self.submit_kind(kind);
+            }
+            if self.streams.workload.chance(WALK_CHANCE) {
+                self.start_a_walk();
             }
             self.break_something()?;
             if self.disk.has_failed() {
@@ -223,7 +237,8 @@ impl World {
     }
 
     fn submit_kind(&mut self, kind: Kind) {
-        let waiting = self.tickets.values().filter(|one| matches!(one.command, Command::Lease(_)));
+        let waits = |one: &&Submitted| matches!(one.command, Command::Browse(_) | Command::Lease(_));
+        let waiting = self.tickets.values().filter(waits);
         let waiting: Vec<Ticket> = waiting.map(|one| one.ticket).collect();
         let mut scene = Scene {
             random: &mut self.streams.workload,
@@ -273,10 +288,14 @@ impl World {
         // Of those who left, a call may have been granted something on its way out.
         let left: Vec<Submitted> = std::mem::take(&mut self.tickets).into_values().collect();
         self.abandoned.clear();
+        self.walks.clear();
         self.index += 1;
         let dump = self.disk.dump()?;
         self.auditor.compare(&dump, &left, self.environment.stamp(), self.index)?;
         self.check()?;
+        if self.faults_on {
+            self.compare_pages(&dump)?;
+        }
         self.compare_counts()
     }
 }

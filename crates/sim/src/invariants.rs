@@ -28,6 +28,13 @@ fn check_disk(dump: &MemoryDump) -> Verdict {
         "deliveries without a message, or the reverse: {:?}",
         deliveries.symmetric_difference(&messages).collect::<Vec<_>>()
     );
+    let sizes: BTreeMap<Sequence, usize> =
+        dump.messages.iter().map(|row| (row.sequence, row.content.size_bytes())).collect();
+    let wrong = dump.deliveries.iter().find(|row| {
+        let size = sizes.get(&row.sequence).copied().and_then(|size| u64::try_from(size).ok());
+        size != Some(row.size_bytes)
+    });
+    demand!(wrong.is_none(), "a message has another size than its delivery says: {wrong:?}");
     let counted = usize::try_from(dump.environment.dedup_count).unwrap_or(usize::MAX);
     demand!(counted == dump.dedup.len(), "{counted} keys counted, {} stored", dump.dedup.len());
     let stamp = dump.environment.stamp;

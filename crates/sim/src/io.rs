@@ -11,6 +11,7 @@ use millpond_engine::environment::ReadId;
 use millpond_engine::{CommitFailure, commit};
 use millpond_store::{Store, StoreError, StoreReader};
 
+use crate::auditor::Breach;
 use crate::random::Random;
 
 /// A read that was asked for.
@@ -51,6 +52,11 @@ pub struct Io {
     failed: bool,
 }
 
+fn now<T>(read: Option<Result<T, StoreError>>) -> Result<T, Breach> {
+    let read = read.ok_or_else(|| Breach("there is nothing to read from".to_owned()))?;
+    read.map_err(|error| Breach(format!("it cannot be read: {error:?}")))
+}
+
 impl Io {
     /// Over an open store.
     ///
@@ -85,6 +91,33 @@ impl Io {
             && self.results.is_empty()
             && self.questions.is_empty()
             && self.answers.is_empty()
+    }
+
+    /// Reads at once, past what is under way.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn rows_now(&mut self, keys: &[RowKey]) -> Result<Rows, Breach> {
+        now(self.reader.as_mut().map(|reader| reader.read(keys)))
+    }
+
+    /// As [`Self::rows_now`].
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn contents_now(
+        &mut self,
+        messages: &[Sequence],
+    ) -> Result<Vec<Option<Arc<MessageContent>>>, Breach> {
+        now(self.reader.as_mut().map(|reader| reader.contents(messages)))
+    }
+
+    /// As [`Self::rows_now`].
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn page_now(&mut self, scan: &Scan) -> Result<Page, Breach> {
+        now(self.reader.as_mut().map(|reader| reader.scan(scan)))
     }
 
     /// Does one thing: writes a commit, serves a read, or delivers a result.

@@ -16,7 +16,9 @@ pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
             cached_rows: random.size(0, 20),
             due_per_batch: random.size(1, 12),
             due_per_busy_batch: random.size(1, 12),
-            dedup_keys: random.between(3, 25),
+            dedup_keys: if random.chance(350) { random.between(3, 25) } else { random.between(60, 200) },
+            messages: if random.chance(400) { random.between(8, 60) } else { u64::MAX },
+            bytes: if random.chance(400) { random.between(300, 2_500) } else { u64::MAX },
             queues: random.size(5, 8),
             waiters: random.size(3, 10),
         },
@@ -28,9 +30,9 @@ pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
 }
 
 fn draw_at_limit(random: &mut Random, names: &[Box<str>]) -> AtLimit {
-    match random.below(4) {
+    match random.below(5) {
         0 => AtLimit::Drop,
-        1 => AtLimit::DeadLetterSet,
+        1 | 2 => AtLimit::DeadLetterSet,
         _ => match random.pick(names) {
             None => AtLimit::DeadLetterSet,
             Some(name) => AtLimit::MoveTo {

@@ -2,46 +2,72 @@
 //!
 //! Both directions are matches without a default, so a command without a workload does not compile.
 
+mod browse;
 mod cancel_wait;
 mod create_queue;
+mod delete_message;
 mod delete_queue;
+mod get_message;
 mod get_queue;
 mod lease;
+mod list_queues;
+mod move_messages;
+mod once;
 mod pause_queue;
 mod purge_queue;
 mod resume_queue;
+mod revive;
 mod send;
 mod set_space;
 mod settle;
 mod tick;
 mod undo;
+mod update_queue;
 
-use millpond_core::Command;
-use millpond_core::command::{LeaseRef, WaiterId};
+use millpond_core::command::{Browse, LeaseRef, MessageRef, Once, WaiterId};
+use millpond_core::id::{MessageId, Sequence};
+use millpond_core::limits::MOVE_MESSAGES_MAX;
+use millpond_core::time::Timestamp;
+use millpond_core::{Command, Outcome};
+use millpond_engine::BulkWalk;
 use millpond_engine::environment::Ticket;
 
-use crate::auditor::{Answered, Auditor, Token, Verdict};
+use crate::auditor::{Answered, Auditor, Life, Message, Token, Verdict};
 use crate::random::Random;
 
 /// Kinds of commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
+    /// [`Command::Browse`]
+    Browse,
     /// [`Command::CancelWait`]
     CancelWait,
     /// [`Command::CreateQueue`]
     CreateQueue,
+    /// [`Command::DeleteMessage`]
+    DeleteMessage,
     /// [`Command::DeleteQueue`]
     DeleteQueue,
+    /// [`Command::GetMessage`]
+    GetMessage,
     /// [`Command::GetQueue`]
     GetQueue,
     /// [`Command::Lease`]
     Lease,
+    /// [`Command::ListQueues`]
+    ListQueues,
+    /// [`Command::MoveMessages`]
+    MoveMessages,
+    /// [`Command::Once`]
+    Once,
     /// [`Command::PauseQueue`]
     PauseQueue,
     /// [`Command::PurgeQueue`]
     PurgeQueue,
     /// [`Command::ResumeQueue`]
     ResumeQueue,
+    /// [`Command::Revive`]
+    Revive,
     /// [`Command::Send`]
     Send,
     /// [`Command::SetSpace`]
@@ -52,62 +78,88 @@ pub enum Kind {
     Tick,
     /// [`Command::Undo`]
     Undo,
+    /// [`Command::UpdateQueue`]
+    UpdateQueue,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 21] = [
+        Self::Browse,
         Self::CancelWait,
         Self::CreateQueue,
+        Self::DeleteMessage,
         Self::DeleteQueue,
+        Self::GetMessage,
         Self::GetQueue,
         Self::Lease,
+        Self::ListQueues,
+        Self::MoveMessages,
+        Self::Once,
         Self::PauseQueue,
         Self::PurgeQueue,
         Self::ResumeQueue,
+        Self::Revive,
         Self::Send,
         Self::SetSpace,
         Self::Settle,
         Self::Tick,
         Self::Undo,
+        Self::UpdateQueue,
     ];
 
     /// The kind of a command.
     #[must_use]
     pub fn of(command: &Command) -> Self {
         match command {
+            Command::Browse(_) => Self::Browse,
             Command::CancelWait(_) => Self::CancelWait,
             Command::CreateQueue(_) => Self::CreateQueue,
+            Command::DeleteMessage(_) => Self::DeleteMessage,
             Command::DeleteQueue(_) => Self::DeleteQueue,
+            Command::GetMessage(_) => Self::GetMessage,
             Command::GetQueue { .. } => Self::GetQueue,
             Command::Lease(_) => Self::Lease,
+            Command::ListQueues { .. } => Self::ListQueues,
+            Command::MoveMessages(_) => Self::MoveMessages,
+            Command::Once(_) => Self::Once,
             Command::PauseQueue { .. } => Self::PauseQueue,
             Command::PurgeQueue { .. } => Self::PurgeQueue,
             Command::ResumeQueue { .. } => Self::ResumeQueue,
+            Command::Revive(_) => Self::Revive,
             Command::Send(_) => Self::Send,
             Command::SetSpace { .. } => Self::SetSpace,
             Command::Settle(_) => Self::Settle,
             Command::Tick => Self::Tick,
             Command::Undo(_) => Self::Undo,
+            Command::UpdateQueue(_) => Self::UpdateQueue,
         }
     }
 
     /// How often a kind is chosen, in a thousand.
     fn weight(self) -> u64 {
         match self {
+            Self::Browse => 44,
             Self::CancelWait => 10,
             Self::CreateQueue => 48,
+            Self::DeleteMessage => 20,
             Self::DeleteQueue => 24,
+            Self::GetMessage => 22,
             Self::GetQueue => 40,
             Self::Lease => 330,
+            Self::ListQueues => 14,
+            Self::MoveMessages => 50,
+            Self::Once => 110,
             Self::PauseQueue => 12,
             Self::PurgeQueue => 10,
             Self::ResumeQueue => 20,
+            Self::Revive => 50,
             Self::Send => 260,
             Self::SetSpace => 14,
             Self::Settle => 230,
             Self::Tick => 12,
             Self::Undo => 14,
+            Self::UpdateQueue => 28,
         }
     }
 
@@ -124,6 +176,9 @@ impl Kind {
     }
 }
 
+/// Pages that clients remember to have begun.
+const PAGES_KEPT: usize = 6;
+
 /// A lease that a consumer got.
 #[derive(Clone, Debug)]
 pub struct Hand {
@@ -132,6 +187,9 @@ pub struct Hand {
     /// The lease.
     pub lease: LeaseRef,
 }
+
+/// A message that never was.
+const NOBODY: MessageId = MessageId { sent_at: Timestamp::ZERO, sequence: Sequence(1 << 40), nonce: 1 };
 
 /// What clients remember.
 #[derive(Clone, Debug)]
@@ -142,6 +200,12 @@ pub struct Workload {
     pub hands: Vec<Hand>,
     /// Leases that were ended, or taken to be.
     pub retired: Vec<Hand>,
+    /// Pages that follow on one that was shown.
+    pub pages: Vec<Browse>,
+    /// Calls with a key.
+    pub calls: Vec<Once>,
+    /// Bulk verbs that were begun.
+    pub walks: Vec<BulkWalk>,
     next_token: Token,
 }
 
@@ -160,7 +224,15 @@ pub struct Scene<'a> {
 impl Default for Workload {
     fn default() -> Self {
         let names = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"];
-        Self { names: names.map(Into::into).to_vec(), hands: Vec::new(), retired: Vec::new(), next_token: 1 }
+        Self {
+            names: names.map(Into::into).to_vec(),
+            hands: Vec::new(),
+            retired: Vec::new(),
+            pages: Vec::new(),
+            calls: Vec::new(),
+            walks: Vec::new(),
+            next_token: 1,
+        }
     }
 }
 
@@ -174,6 +246,15 @@ impl Workload {
     /// A consumer got a lease.
     pub fn take(&mut self, queue: &str, lease: LeaseRef) {
         self.hands.push(Hand { queue: queue.into(), lease });
+    }
+
+    /// Somebody may want to see what comes behind a page.
+    pub fn look_on(&mut self, command: &Command, outcome: &Outcome) {
+        if let Command::Browse(look) = command {
+            self.pages.extend(browse::next(look, outcome));
+            let most = self.pages.len().saturating_sub(PAGES_KEPT);
+            self.pages.drain(..most);
+        }
     }
 
     /// A lease to do something with: mostly one that is held, now and then one that is not.
@@ -201,22 +282,73 @@ impl Scene<'_> {
         self.random.pick(&self.workload.names).cloned().unwrap_or_default()
     }
 
+    /// A message and the queue that it is known to be in; now and then another queue, or a message that never was.
+    fn message(&mut self) -> MessageRef {
+        let alive = self.auditor.messages.values().filter(|message| message.life == Life::Alive);
+        let alive: Vec<_> = alive.map(|message| (message.id, message.queue)).collect();
+        let drawn = self.random.pick(&alive).copied().filter(|_| !self.random.chance(100));
+        let Some((message, number)) = drawn else {
+            let gone: Vec<MessageId> = self.auditor.by_id.keys().copied().collect();
+            let message = self.random.pick(&gone).copied().unwrap_or(NOBODY);
+            return MessageRef { queue: self.queue(), message };
+        };
+        let queue = self.auditor.queues.get(&number).map(|queue| queue.name.clone());
+        MessageRef { queue: queue.unwrap_or_else(|| self.queue()), message }
+    }
+
+    /// Some messages of a queue, for the most part such as are known to be dead letters.
+    fn dead_letters(&mut self, wanted: impl Fn(&Message) -> bool) -> (Box<str>, Vec<MessageId>) {
+        let known = self.auditor.messages.values().filter(|message| message.life == Life::Alive);
+        let dead: Vec<_> =
+            known.filter(|message| wanted(message)).map(|message| (message.id, message.queue)).collect();
+        let first = self.random.pick(&dead).copied().filter(|_| !self.random.chance(100));
+        let queue = first.and_then(|(_, number)| self.auditor.queues.get(&number));
+        let queue = queue.map(|queue| queue.name.clone()).unwrap_or_else(|| self.queue());
+        let mut messages: Vec<MessageId> = first.iter().map(|(id, _)| *id).collect();
+        let own: Vec<MessageId> = dead
+            .iter()
+            .filter(|(_, number)| Some(*number) == first.map(|(_, own)| own))
+            .map(|(id, _)| *id)
+            .collect();
+        for _ in 0..self.random.below(4) {
+            if self.random.chance(700) {
+                messages.extend(self.random.pick(&own));
+            } else {
+                messages.push(self.message().message);
+            }
+        }
+        match self.random.below(150) {
+            0 => messages = vec![NOBODY; MOVE_MESSAGES_MAX + 1],
+            1 => messages.push(NOBODY),
+            _ => {}
+        }
+        (queue, messages)
+    }
+
     /// A command of a kind.
     pub fn generate(&mut self, kind: Kind) -> Command {
         match kind {
+            Kind::Browse => browse::generate(self),
             Kind::CancelWait => cancel_wait::generate(self),
             Kind::CreateQueue => create_queue::generate(self),
+            Kind::DeleteMessage => delete_message::generate(self),
             Kind::DeleteQueue => delete_queue::generate(self),
+            Kind::GetMessage => get_message::generate(self),
             Kind::GetQueue => get_queue::generate(self),
             Kind::Lease => lease::generate(self),
+            Kind::ListQueues => list_queues::generate(self),
+            Kind::MoveMessages => move_messages::generate(self),
+            Kind::Once => once::generate(self),
             Kind::PauseQueue => pause_queue::generate(self),
             Kind::PurgeQueue => purge_queue::generate(self),
             Kind::ResumeQueue => resume_queue::generate(self),
+            Kind::Revive => revive::generate(self),
             Kind::Send => send::generate(self),
             Kind::SetSpace => set_space::generate(self),
             Kind::Settle => settle::generate(self),
             Kind::Tick => tick::generate(),
             Kind::Undo => undo::generate(self),
+            Kind::UpdateQueue => update_queue::generate(self),
         }
     }
 }
@@ -227,18 +359,28 @@ impl Scene<'_> {
 /// A breach of what was promised.
 pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
     match &answered.submitted.command {
+        Command::Browse(look) => browse::predict(auditor, look, answered),
         Command::CancelWait(WaiterId(_)) => cancel_wait::predict(answered),
         Command::CreateQueue(create) => create_queue::predict(auditor, create, answered),
+        Command::DeleteMessage(wanted) => delete_message::predict(auditor, wanted, answered),
         Command::DeleteQueue(delete) => delete_queue::predict(auditor, delete, answered),
+        Command::GetMessage(wanted) => get_message::predict(auditor, wanted, answered),
         Command::GetQueue { queue } => get_queue::predict(auditor, queue, answered),
         Command::Lease(lease) => lease::predict(auditor, lease, answered),
+        Command::ListQueues { after, descending, limit } => {
+            list_queues::predict(auditor, after.as_deref(), *descending, *limit, answered)
+        }
+        Command::MoveMessages(moves) => move_messages::predict(auditor, moves, answered),
+        Command::Once(once) => once::predict(auditor, once, answered),
         Command::PauseQueue { queue } => pause_queue::predict(auditor, queue, answered),
-        Command::PurgeQueue { queue } => purge_queue::predict(auditor, queue, answered),
+        Command::PurgeQueue { queue, target } => purge_queue::predict(auditor, queue, *target, answered),
         Command::ResumeQueue { queue } => resume_queue::predict(auditor, queue, answered),
+        Command::Revive(again) => revive::predict(auditor, again, answered),
         Command::Send(send) => send::predict(auditor, send, answered),
         Command::SetSpace { low } => set_space::predict(auditor, *low, answered),
         Command::Settle(settle) => settle::predict(auditor, settle, answered),
         Command::Tick => tick::predict(answered),
         Command::Undo(leases) => undo::predict(auditor, leases, answered),
+        Command::UpdateQueue(update) => update_queue::predict(auditor, update, answered),
     }
 }

@@ -1,13 +1,15 @@
 //! Rows to test with, and an [`Owner`] that numbers commits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use millpond_core::id::{CommitSequence, Incarnation, LeaseGeneration, QueueNumber, Sequence, Uid};
+use millpond_core::remembered::{Remembered, SentIds};
 use millpond_core::row::{
     CountersRow, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
     EnvironmentRow, MessageContent, MessageRow, QueueRow,
 };
-use millpond_core::spec::QueueSpec;
+use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec};
 use millpond_core::time::Timestamp;
 use millpond_core::{ChangeSet, DeliveryChange, Page, RowKey, Scan};
 use millpond_store::{Opened, Store, StoreError, StoreErrorKind, StoreFactory, StoreReader};
@@ -30,6 +32,7 @@ pub fn delivery(sequence: u64) -> DeliveryRow {
         queue: QueueNumber(1),
         nonce: sequence.wrapping_mul(0x9e37_79b9) & 0xff_ffff_ffff,
         sent_at: time,
+        size_bytes: 7 + sequence,
         entered: Sequence(sequence),
         state: DeliveryState::Ready,
         priority: 0,
@@ -55,6 +58,7 @@ pub fn odd_delivery(sequence: u64) -> DeliveryRow {
         queue: QueueNumber(u32::MAX),
         nonce: 0xff_ffff_ffff,
         sent_at: at(i64::MIN),
+        size_bytes: u64::MAX,
         entered: Sequence((1 << 40) - 1),
         state: DeliveryState::Dead,
         priority: i32::MIN,
@@ -98,8 +102,49 @@ pub fn queue(number: u32) -> QueueRow {
         spec: QueueSpec::default(),
         paused_at: None,
         purged_through: Sequence(0),
+        dead_purged_through: Sequence(0),
         deleted: false,
         sweep_owed: false,
+    }
+}
+
+/// A queue no field of which has its default.
+#[must_use]
+pub fn odd_queue(number: u32) -> QueueRow {
+    let spec = QueueSpec {
+        at_limit: AtLimit::MoveTo { queue: "dead'\"\u{0}ü".into(), otherwise: Gone::DeadLetterSet },
+        attempt_limit: Some(AttemptLimit { max: u32::MAX, counts: Counted::Failures }),
+        backoff: Some(Backoff {
+            initial: Duration::MAX,
+            factor_permille: u32::MAX,
+            max: Duration::new(1, 1),
+            jitter_permille: (0, u32::MAX),
+        }),
+        concurrency_max: Some(0),
+        delay: Duration::from_nanos(1),
+        finished_retention: Duration::from_millis(1_500),
+        fresh_first: true,
+        leased_max: 1,
+        lost_lease: LostLease { backs_off: true, in_a_row_max: Some(10), spends_attempt: false },
+        order: Order::Sent,
+        retention: None,
+        visibility_timeout: Duration::ZERO,
+    };
+    QueueRow {
+        number: QueueNumber(number),
+        name: "n'a\"m\u{0}e".into(),
+        uid: Uid(1),
+        generation: 1 << 62,
+        revision: (1 << 62) + 1,
+        created_at: at(i64::MIN),
+        updated_at: at(i64::MAX),
+        annotations: "{\"labels\":{\"a\":\"\\u0000\"}}\n\u{0}".into(),
+        spec,
+        paused_at: Some(at(-1)),
+        purged_through: Sequence((1 << 40) - 1),
+        dead_purged_through: Sequence((1 << 40) - 2),
+        deleted: true,
+        sweep_owed: true,
     }
 }
 
@@ -114,13 +159,17 @@ pub fn counters(queue: u32, base: u64) -> CountersRow {
         dead: base + 3,
         completed: base + 4,
         cancelled: base + 5,
-        total_sent: base + 6,
-        total_delivered: base + 7,
-        total_undone: base + 8,
-        total_acked: base + 9,
-        total_dead: base + 10,
-        total_expired: base + 11,
-        consumer_seen_at: at(i64::try_from(base + 12).expect("test counters are small")),
+        waiting_bytes: base + 6,
+        leased_bytes: base + 7,
+        dead_bytes: base + 8,
+        finished_bytes: base + 9,
+        total_sent: base + 10,
+        total_delivered: base + 11,
+        total_undone: base + 12,
+        total_acked: base + 13,
+        total_dead: base + 14,
+        total_expired: base + 15,
+        consumer_seen_at: at(i64::try_from(base + 16).expect("test counters are small")),
     }
 }
 
@@ -128,14 +177,22 @@ pub fn counters(queue: u32, base: u64) -> CountersRow {
 #[must_use]
 pub fn dedup(queue: u32, key: &str, expires_at: i64) -> DedupRow {
     DedupRow {
-        key: DedupKey { queue: QueueNumber(queue), key: key.into() },
+        key: DedupKey { queue: Some(QueueNumber(queue)), key: key.into() },
         digest: u128::MAX - 7,
-        sent_at: at(3),
-        first_sequence: Sequence(9),
-        count: u32::MAX,
-        nonce_seed: u64::MAX - 1,
+        answer: Remembered::Sent(SentIds {
+            sent_at: at(3),
+            first_sequence: Sequence(9),
+            count: u32::MAX,
+            nonce_seed: u64::MAX - 1,
+        }),
         expires_at: at(expires_at),
     }
+}
+
+/// A remembered call that is no send.
+#[must_use]
+pub fn call(key: &str, answer: Remembered, expires_at: i64) -> DedupRow {
+    DedupRow { key: DedupKey { queue: None, key: key.into() }, digest: 7, answer, expires_at: at(expires_at) }
 }
 
 /// An environment's row as commit `n` would leave it.
@@ -219,7 +276,7 @@ impl Owner {
         rows.deliveries.into_iter().next().and_then(|(_, row)| row)
     }
 
-    /// One remembered send as it is stored.
+    /// One remembered call as it is stored.
     pub fn dedup(&mut self, key: &DedupKey) -> Option<DedupRow> {
         let rows = self.reader.read(&[RowKey::Dedup(key.clone())]).expect("reads work");
         assert_eq!(rows.dedup.len(), 1, "one answer for one key");

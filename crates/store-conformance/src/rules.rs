@@ -35,6 +35,7 @@ rules! {
         queues_and_counters_come_back,
         removing_a_queue_removes_its_counters,
         a_remembered_send_is_written_over_and_forgotten,
+        a_remembered_call_comes_back_whatever_its_answer,
         keys_of_remembered_sends_are_compared_by_bytes,
         a_commit_that_does_not_fit_changes_nothing,
         a_commit_of_thousands_of_rows_is_whole,

@@ -18,6 +18,7 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
 
+mod answer;
 mod catalogue;
 mod checkpoint;
 mod connection;

@@ -61,7 +61,8 @@ impl StoreReader for SqliteReader {
                         rows.deliveries.push((*sequence, found));
                     }
                     RowKey::Dedup(key) => {
-                        let found = dedup.query_row(params![key.queue.0, key.key], row::dedup).optional()?;
+                        let found =
+                            dedup.query_row(params![row::queue_of(key), key.key], row::dedup).optional()?;
                         rows.dedup.push((key.clone(), found));
                     }
                 }

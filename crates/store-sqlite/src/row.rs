@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use millpond_core::id::{LeaseGeneration, QueueNumber, Sequence, Uid};
+use millpond_core::remembered::{Remembered, SentIds};
 use millpond_core::row::{
     CountersRow, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
     MessageContent, QueueRow,
@@ -12,22 +13,30 @@ use rusqlite::types::Type;
 use rusqlite::{Error, Row};
 
 use crate::schema::READY;
-use crate::spec;
+use crate::{answer, spec};
 
 /// Columns that [`delivery`] reads, in its order.
 pub(crate) const DELIVERY_COLUMNS: &str = "sequence, queue, state, priority_descending, retried, order_at, due_at, \
      leased_at, lease_generation, delivery_count, failure_count, lost_lease_count, expires_at, nonce, sent_at, \
-     entered, dead_at, dead_reason, dead_queue";
+     entered, dead_at, dead_reason, dead_queue, size_bytes";
 
 /// Columns that [`dedup`] reads, in its order.
 pub(crate) const DEDUP_COLUMNS: &str =
-    "queue, key, digest, sent_at, first_sequence, count, nonce_seed, expires_at";
+    "queue, key, digest, sent_at, first_sequence, count, nonce_seed, answer, expires_at";
+
+/// What stands for the queue of a remembered call that is no send; queues count from 0.
+const NO_QUEUE: i64 = -1;
+
+/// The column that says of which queue a key is.
+pub(crate) fn queue_of(key: &DedupKey) -> i64 {
+    key.queue.map_or(NO_QUEUE, |queue| i64::from(queue.0))
+}
 
 /// Columns that [`queue_with_counters`] reads, in its order.
 pub(crate) const QUEUE_COLUMNS: &str = "queue.number, name, uid, generation, revision, created_at, updated_at, \
      annotations, spec, paused_at, purged_through, deleted, sweep_owed, counters.ready, delayed, leased, dead, \
-     completed, cancelled, total_sent, total_delivered, total_undone, total_acked, total_dead, total_expired, \
-     consumer_seen_at";
+     completed, cancelled, waiting_bytes, leased_bytes, dead_bytes, finished_bytes, total_sent, total_delivered, total_undone, total_acked, total_dead, total_expired, \
+     consumer_seen_at, dead_purged_through";
 
 pub(crate) fn state_code(state: DeliveryState) -> i64 {
     match state {
@@ -102,6 +111,7 @@ pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
         queue: QueueNumber(row.get(1)?),
         nonce: unsigned(row, 13)?,
         sent_at: time(row, 14)?,
+        size_bytes: unsigned(row, 19)?,
         entered: sequence(row, 15)?,
         state: known(2, state(row.get(2)?))?,
         priority: known(3, priority.checked_neg().and_then(|priority| i32::try_from(priority).ok()))?,
@@ -118,16 +128,26 @@ pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
     })
 }
 
-/// A remembered send, from [`DEDUP_COLUMNS`].
+/// A remembered call, from [`DEDUP_COLUMNS`].
 pub(crate) fn dedup(row: &Row<'_>) -> Result<DedupRow, Error> {
+    let queue = match row.get(0)? {
+        NO_QUEUE => None,
+        number => Some(QueueNumber(known(0, u32::try_from(number).ok())?)),
+    };
+    let answer = match row.get_ref(7)?.as_str_or_null()? {
+        Some(text) => known(7, answer::from_text(text))?,
+        None => Remembered::Sent(SentIds {
+            sent_at: time(row, 3)?,
+            first_sequence: sequence(row, 4)?,
+            count: row.get(5)?,
+            nonce_seed: unsigned(row, 6)?,
+        }),
+    };
     Ok(DedupRow {
-        key: DedupKey { queue: QueueNumber(row.get(0)?), key: row.get(1)? },
+        key: DedupKey { queue, key: row.get(1)? },
         digest: u128::from_be_bytes(row.get(2)?),
-        sent_at: time(row, 3)?,
-        first_sequence: sequence(row, 4)?,
-        count: row.get(5)?,
-        nonce_seed: unsigned(row, 6)?,
-        expires_at: time(row, 7)?,
+        answer,
+        expires_at: time(row, 8)?,
     })
 }
 
@@ -157,6 +177,7 @@ pub(crate) fn queue_with_counters(row: &Row<'_>) -> Result<(QueueRow, CountersRo
         purged_through: sequence(row, 10)?,
         deleted: row.get(11)?,
         sweep_owed: row.get(12)?,
+        dead_purged_through: sequence(row, 30)?,
     };
     let count = |column| row.get::<_, Option<i64>>(column).map(|count| count.unwrap_or(0).cast_unsigned());
     let counters = CountersRow {
@@ -167,13 +188,17 @@ pub(crate) fn queue_with_counters(row: &Row<'_>) -> Result<(QueueRow, CountersRo
         dead: count(16)?,
         completed: count(17)?,
         cancelled: count(18)?,
-        total_sent: count(19)?,
-        total_delivered: count(20)?,
-        total_undone: count(21)?,
-        total_acked: count(22)?,
-        total_dead: count(23)?,
-        total_expired: count(24)?,
-        consumer_seen_at: Timestamp::from_millis(count(25)?.cast_signed()),
+        waiting_bytes: count(19)?,
+        leased_bytes: count(20)?,
+        dead_bytes: count(21)?,
+        finished_bytes: count(22)?,
+        total_sent: count(23)?,
+        total_delivered: count(24)?,
+        total_undone: count(25)?,
+        total_acked: count(26)?,
+        total_dead: count(27)?,
+        total_expired: count(28)?,
+        consumer_seen_at: Timestamp::from_millis(count(29)?.cast_signed()),
     };
     Ok((queue, counters))
 }

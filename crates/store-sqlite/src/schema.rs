@@ -7,7 +7,7 @@
 pub(crate) const APPLICATION_ID: i64 = 0x6d70_6e64;
 
 /// `user_version` of both kinds of database.
-pub(crate) const LAYOUT: i64 = 1;
+pub(crate) const LAYOUT: i64 = 2;
 
 /// Code of the ready state; the partial indexes name it.
 pub(crate) const READY: i64 = 1;
@@ -40,7 +40,8 @@ create table queue (
     paused_at       integer,
     purged_through  integer not null,
     deleted         integer not null,
-    sweep_owed      integer not null
+    sweep_owed      integer not null,
+    dead_purged_through integer not null
 ) strict;
 
 create table counters (
@@ -51,6 +52,10 @@ create table counters (
     dead            integer not null,
     completed       integer not null,
     cancelled       integer not null,
+    waiting_bytes   integer not null, -- of ready and delayed deliveries
+    leased_bytes    integer not null,
+    dead_bytes      integer not null,
+    finished_bytes  integer not null, -- of completed and cancelled deliveries
     total_sent      integer not null,
     total_delivered integer not null,
     total_undone    integer not null,
@@ -86,7 +91,8 @@ create table delivery (
     entered         integer not null,
     dead_at         integer,
     dead_reason     integer, -- 0 attempts spent, 1 leases lost
-    dead_queue      text
+    dead_queue      text,
+    size_bytes      integer not null -- of the message's content
 ) strict;
 
 create index delivery_ready on delivery (queue, priority_descending, retried, order_at) where state = 1;
@@ -94,13 +100,14 @@ create index delivery_due on delivery (queue, state, due_at) where state <> 1;
 create index delivery_expiry on delivery (expires_at);
 
 create table dedup (
-    queue           integer not null,
+    queue           integer not null, -- -1: no send but a call on the environment
     key             text    not null,
     digest          blob    not null, -- 16 bytes
-    sent_at         integer not null,
-    first_sequence  integer not null,
-    count           integer not null,
-    nonce_seed      integer not null,
+    sent_at         integer,          -- these four of a send
+    first_sequence  integer,
+    count           integer,
+    nonce_seed      integer,
+    answer          text,             -- of any other call: JSON
     expires_at      integer not null,
     primary key (queue, key)
 ) strict, without rowid;

@@ -10,6 +10,11 @@ use serde_json::{Value, json};
 
 /// Policies as text.
 pub(crate) fn to_text(spec: &QueueSpec) -> String {
+    to_json(spec).to_string()
+}
+
+/// Policies as a part of other JSON.
+pub(crate) fn to_json(spec: &QueueSpec) -> Value {
     json!({
         "at_limit": at_limit_json(&spec.at_limit),
         "attempt_limit": spec.attempt_limit.map(|limit| json!({
@@ -42,12 +47,15 @@ pub(crate) fn to_text(spec: &QueueSpec) -> String {
         "retention": spec.retention.map(duration_text),
         "visibility_timeout": duration_text(spec.visibility_timeout),
     })
-    .to_string()
 }
 
 /// Policies from text; `None`: the text is damaged, or from a later version.
 pub(crate) fn from_text(text: &str) -> Option<QueueSpec> {
-    let json: Value = serde_json::from_str(text).ok()?;
+    from_json(&serde_json::from_str(text).ok()?)
+}
+
+/// Policies from a part of other JSON.
+pub(crate) fn from_json(json: &Value) -> Option<QueueSpec> {
     let mut spec = QueueSpec::default();
     for (key, value) in json.as_object()? {
         match key.as_str() {

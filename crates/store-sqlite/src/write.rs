@@ -5,6 +5,7 @@
 //! are one statement.
 
 use millpond_core::id::{CommitSequence, Sequence};
+use millpond_core::remembered::Remembered;
 use millpond_core::row::{
     CountersRow, DedupKey, DedupRow, DeliveryRow, EnvironmentRow, MessageRow, QueueRow,
 };
@@ -13,8 +14,8 @@ use millpond_store::{StoreError, StoreErrorKind};
 use rusqlite::{CachedStatement, Connection, Error, params};
 
 use crate::error::before_commit;
-use crate::row::{data_kind_code, dead_reason_code, state_code};
-use crate::spec;
+use crate::row::{data_kind_code, dead_reason_code, queue_of, state_code};
+use crate::{answer, spec};
 
 /// Moves the fence and writes everything.
 pub(crate) fn write(connection: &Connection, epoch: i64, changes: &ChangeSet) -> Result<(), StoreError> {
@@ -72,8 +73,8 @@ fn write_rows(connection: &Connection, changes: &ChangeSet) -> Result<bool, Erro
 
 fn put_queues(connection: &Connection, rows: &[QueueRow]) -> Result<(), Error> {
     for row in rows {
-        let sql =
-            "insert or replace into queue values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+        let sql = "insert or replace into queue \
+                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
         connection.prepare_cached(sql)?.execute(params![
             row.number.0,
             row.name,
@@ -88,6 +89,7 @@ fn put_queues(connection: &Connection, rows: &[QueueRow]) -> Result<(), Error> {
             row.purged_through.0.cast_signed(),
             row.deleted,
             row.sweep_owed,
+            row.dead_purged_through.0.cast_signed(),
         ])?;
     }
     Ok(())
@@ -98,7 +100,7 @@ fn put_counters(connection: &Connection, rows: &[CountersRow]) -> Result<(), Err
         return Ok(());
     }
     let sql = "insert or replace into counters \
-               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
     let mut statement = connection.prepare_cached(sql)?;
     for row in rows {
         statement.execute(params![
@@ -109,6 +111,10 @@ fn put_counters(connection: &Connection, rows: &[CountersRow]) -> Result<(), Err
             row.dead.cast_signed(),
             row.completed.cast_signed(),
             row.cancelled.cast_signed(),
+            row.waiting_bytes.cast_signed(),
+            row.leased_bytes.cast_signed(),
+            row.dead_bytes.cast_signed(),
+            row.finished_bytes.cast_signed(),
             row.total_sent.cast_signed(),
             row.total_delivered.cast_signed(),
             row.total_undone.cast_signed(),
@@ -133,7 +139,7 @@ fn insert_messages(connection: &Connection, rows: &[MessageRow]) -> Result<(), E
 }
 
 const MESSAGE_COLUMNS: usize = 4;
-const DELIVERY_COLUMNS: usize = 19;
+const DELIVERY_COLUMNS: usize = 20;
 
 /// Rows that one statement inserts. While it runs its cursors stay at the end of each B-tree, which saves the walk from
 /// the root; beyond sixteen rows nothing more is won.
@@ -184,14 +190,14 @@ fn insert_in_groups<T>(
 /// it is: SQLite decides by the columns that are named, not by their values, which entries it writes again.
 const UPDATE_DELIVERY: &str = "update delivery set state = ?3, retried = ?5, order_at = ?6, due_at = ?7, \
     leased_at = ?8, lease_generation = ?9, delivery_count = ?10, failure_count = ?11, lost_lease_count = ?12, \
-    nonce = ?14, sent_at = ?15, entered = ?16, dead_at = ?17, dead_reason = ?18, dead_queue = ?19 \
-    where sequence = ?1 and queue = ?2 and priority_descending = ?4 and expires_at = ?13";
+    nonce = ?14, sent_at = ?15, entered = ?16, dead_at = ?17, dead_reason = ?18, dead_queue = ?19, \
+    size_bytes = ?20 where sequence = ?1 and queue = ?2 and priority_descending = ?4 and expires_at = ?13";
 
 /// Sets everything.
 const REWRITE_DELIVERY: &str = "update delivery set queue = ?2, state = ?3, priority_descending = ?4, \
     retried = ?5, order_at = ?6, due_at = ?7, leased_at = ?8, lease_generation = ?9, delivery_count = ?10, \
     failure_count = ?11, lost_lease_count = ?12, expires_at = ?13, nonce = ?14, sent_at = ?15, entered = ?16, \
-    dead_at = ?17, dead_reason = ?18, dead_queue = ?19 where sequence = ?1";
+    dead_at = ?17, dead_reason = ?18, dead_queue = ?19, size_bytes = ?20 where sequence = ?1";
 
 fn update_deliveries(connection: &Connection, changes: &[DeliveryChange]) -> Result<bool, Error> {
     let mut statement = connection.prepare_cached(UPDATE_DELIVERY)?;
@@ -232,7 +238,8 @@ fn bind_delivery(statement: &mut CachedStatement<'_>, first: usize, row: &Delive
     statement.raw_bind_parameter(first + 15, row.entered.0.cast_signed())?;
     statement.raw_bind_parameter(first + 16, dead_letter.map(|dead| dead.at.as_millis()))?;
     statement.raw_bind_parameter(first + 17, dead_letter.map(|dead| dead_reason_code(dead.reason)))?;
-    statement.raw_bind_parameter(first + 18, dead_letter.map(|dead| &*dead.queue))
+    statement.raw_bind_parameter(first + 18, dead_letter.map(|dead| &*dead.queue))?;
+    statement.raw_bind_parameter(first + 19, row.size_bytes.cast_signed())
 }
 
 fn removals(changes: &[DeliveryChange]) -> impl Iterator<Item = Sequence> {
@@ -264,17 +271,22 @@ fn put_dedup(connection: &Connection, rows: &[DedupRow]) -> Result<(), Error> {
     if rows.is_empty() {
         return Ok(());
     }
-    let sql = "insert or replace into dedup values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let sql = "insert or replace into dedup values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let mut statement = connection.prepare_cached(sql)?;
     for row in rows {
+        let sent = match &row.answer {
+            Remembered::Sent(sent) => Some(sent),
+            _ => None,
+        };
         statement.execute(params![
-            row.key.queue.0,
+            queue_of(&row.key),
             row.key.key,
             row.digest.to_be_bytes(),
-            row.sent_at.as_millis(),
-            row.first_sequence.0.cast_signed(),
-            row.count,
-            row.nonce_seed.cast_signed(),
+            sent.map(|sent| sent.sent_at.as_millis()),
+            sent.map(|sent| sent.first_sequence.0.cast_signed()),
+            sent.map(|sent| sent.count),
+            sent.map(|sent| sent.nonce_seed.cast_signed()),
+            answer::to_text(&row.answer),
             row.expires_at.as_millis(),
         ])?;
     }
@@ -287,7 +299,7 @@ fn remove_dedup(connection: &Connection, keys: &[DedupKey]) -> Result<(), Error>
     }
     let mut statement = connection.prepare_cached("delete from dedup where queue = ?1 and key = ?2")?;
     for key in keys {
-        statement.execute(params![key.queue.0, key.key])?;
+        statement.execute(params![queue_of(key), key.key])?;
     }
     Ok(())
 }

@@ -91,6 +91,22 @@ fn one_factory_at_a_time_even_while_only_a_store_is_left_of_it() {
     drop(open(directory.path()));
 }
 
+#[test]
+fn a_database_of_another_layout_is_refused_and_says_so() {
+    let directory = new_directory();
+    let factory = open(directory.path());
+    Owner::open(&factory).close();
+    let environments = directory.path().join("environments");
+    let names: Vec<String> = files(&environments).into_iter().map(|(name, _)| name).collect();
+    let database = rusqlite::Connection::open(environments.join(&names[0])).expect("it opens");
+    database.pragma_update(None, "user_version", 1).expect("it is written");
+    drop(database);
+    let error = factory.open(ENVIRONMENT).map(drop).expect_err("it is refused");
+    assert_eq!(error.kind, StoreErrorKind::Corrupt);
+    let told = error.to_string();
+    assert!(told.contains(&names[0]) && told.contains("layout 1") && told.contains("layout 2"), "{told}");
+}
+
 fn copy_all(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory can be made");
     for entry in fs::read_dir(from).expect("it is there") {

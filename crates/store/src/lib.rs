@@ -13,7 +13,7 @@
 //! - **Reads see whole commits.** An answer's `snapshot` names the last commit that it saw: all of it and nothing later.
 //!   A reader sees every commit that was finished before the read began.
 //! - **Changes fit the rows.** An inserted delivery is new, an updated or removed one is there; anything else answers
-//!   `Corrupt` and nothing happened. Queues, counters and remembered sends are written over what is there, and removing
+//!   `Corrupt` and nothing happened. Queues, counters and remembered calls are written over what is there, and removing
 //!   one that is not there does nothing.
 //! - **Bytes come back as they came**, names and keys included, whatever they hold.
 
@@ -120,7 +120,7 @@ pub trait Store: Send {
 
 /// Reads of one environment. No read holds a snapshot for longer than the call.
 pub trait StoreReader: Send {
-    /// Reads deliveries and remembered sends by key, all from one snapshot, each kind in the order asked for.
+    /// Reads deliveries and remembered calls by key, all from one snapshot, each kind in the order asked for.
     ///
     /// # Errors
     /// `Unavailable`, `Corrupt`, `Closed`.

@@ -40,7 +40,7 @@ pub struct MemoryDump {
     pub messages: Vec<MessageRow>,
     /// All deliveries.
     pub deliveries: Vec<DeliveryRow>,
-    /// All remembered sends.
+    /// All remembered calls.
     pub dedup: Vec<DedupRow>,
 }
 

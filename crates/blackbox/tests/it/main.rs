@@ -7,6 +7,8 @@ mod fencing;
 mod flush;
 mod hang_ups;
 mod nothing_lost;
+mod openapi;
+mod python;
 mod real_senders;
 mod refusals;
 mod restores;

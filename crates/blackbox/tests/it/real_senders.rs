@@ -8,6 +8,8 @@ use std::process::{Command, Output};
 use millpond_blackbox::binary;
 use millpond_blackbox::server::Launch;
 
+use crate::python;
+
 /// Node's own test runner is in it from here on.
 const NODE_MIN: u32 = 20;
 
@@ -28,7 +30,7 @@ fn what_the_cloudevents_sdk_sends_is_what_it_gets_back() {
 #[test]
 fn what_the_cloudevents_sdk_for_python_sends_is_what_it_gets_back() {
     let project = project("python");
-    let python = install_for_python(&project);
+    let python = python::install(&project, "real-senders-python");
     let mut tests = Command::new(python);
     tests.current_dir(&project).args(["-B", "-m", "unittest", "real_senders"]);
     let output = against_a_server(&mut tests);
@@ -81,43 +83,4 @@ fn install_for_node(project: &Path) {
     }
     let status = Command::new("npm").current_dir(project).args(["ci", "--ignore-scripts"]).status();
     assert!(status.is_ok_and(|status| status.success()), "npm ci failed in {}", project.display());
-}
-
-/// Makes an environment with exactly the packages of `requirements.txt`, unless it is there already; its interpreter.
-fn install_for_python(project: &Path) -> PathBuf {
-    let requirements = project.join("requirements.txt");
-    let wanted = fs::read_to_string(&requirements).expect("requirements.txt can be read");
-    let environment = binary::target().join("real-senders-python");
-    let (python, installed) = (environment.join("bin/python"), environment.join("installed.txt"));
-    if python.exists() && fs::read_to_string(&installed).is_ok_and(|installed| installed == wanted) {
-        return python;
-    }
-    if environment.exists() {
-        fs::remove_dir_all(&environment).expect("the old environment can be removed");
-    }
-    let mut pip = if run(Command::new("python3").args(["-m", "venv"]).arg(&environment)).is_ok() {
-        let mut pip = Command::new(&python);
-        pip.args(["-m", "pip"]);
-        pip
-    } else {
-        // Some systems take out of Python what puts pip into an environment; a pip from outside can fill one too.
-        let bare =
-            run(Command::new("python3").args(["-m", "venv", "--clear", "--without-pip"]).arg(&environment));
-        bare.expect("Python is missing: these tests need version 3.10 or later");
-        let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "--python"]).arg(&python);
-        pip
-    };
-    pip.args(["install", "--quiet", "--require-hashes", "--only-binary", ":all:", "-r"]).arg(requirements);
-    run(&mut pip).expect("the packages can be installed, by pip or after installing python3-venv");
-    fs::write(installed, wanted).expect("the environment can be written");
-    python
-}
-
-fn run(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr))),
-    }
 }

@@ -114,12 +114,33 @@ impl Bed {
         self.post(&format!("/v1/queues/{queue}:{verb}"), json!({ "leases": leases }))["stale_leases"].clone()
     }
 
+    /// Sends one event to `q` and fails it until it is a dead letter; answers its message id.
+    #[track_caller]
+    fn bury(&mut self, id: &str) -> String {
+        let sent = self.send(&[id]).remove(0);
+        loop {
+            let held = self.lease("q", json!({}));
+            if held.is_empty() {
+                return sent;
+            }
+            assert_eq!(held[0]["message_id"], sent.as_str());
+            assert_eq!(self.settle("q", "nack", &held), json!([]));
+        }
+    }
+
     /// Counts in `status` of a queue: ready, leased, delayed, dead letters.
     #[track_caller]
     fn counts(&mut self, queue: &str) -> [u64; 4] {
         let status = self.get(&format!("/v1/queues/{queue}"))["status"].take();
         ["ready_count", "leased_count", "delayed_count", "dead_letter_count"]
             .map(|name| number(&status[name]))
+    }
+
+    /// Dead letters of a queue.
+    #[track_caller]
+    fn dead_letters(&mut self, queue: &str) -> Vec<Value> {
+        let answer = self.get(&format!("/v1/queues/{queue}/dead-letters?page_size=100"));
+        answer["messages"].as_array().expect("messages").clone()
     }
 
     /// A connection of its own on which a lease call waits.

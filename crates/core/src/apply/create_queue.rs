@@ -14,9 +14,7 @@ use crate::state::{Core, QueueState};
 
 impl Core {
     pub(super) fn create_queue(&mut self, create: &CreateQueue, stamp: &Stamp) -> Result<Outcome, Stop> {
-        check_name(&create.name)?;
-        check_range("annotations", create.annotations.len(), 0, limits::ANNOTATIONS_BYTES_MAX)?;
-        check_spec(&create.spec)?;
+        check_queue(&create.name, &create.annotations, &create.spec)?;
         if self.names.contains_key(&create.name) {
             return Err(Rejection::QueueAlreadyExists { name: create.name.clone() }.into());
         }
@@ -37,6 +35,7 @@ impl Core {
             spec: create.spec.clone(),
             paused_at: None,
             purged_through: Sequence::default(),
+            dead_purged_through: Sequence::default(),
             deleted: false,
             sweep_owed: false,
         };
@@ -53,7 +52,7 @@ impl Core {
     }
 
     /// A dead-letter queue must exist and must not lead back.
-    fn check_dead_letter_queue(&self, name: &str, spec: &QueueSpec) -> Result<(), Rejection> {
+    pub(super) fn check_dead_letter_queue(&self, name: &str, spec: &QueueSpec) -> Result<(), Rejection> {
         let AtLimit::MoveTo { queue: target, .. } = &spec.at_limit else { return Ok(()) };
         let invalid = |problem| Err(Rejection::DeadLetterQueueInvalid { name: target.clone(), problem });
         if **target == *name {
@@ -83,6 +82,13 @@ fn draw_uid(stamp: &Stamp, salt: u64) -> Uid {
     Uid((time << 80) | (u128::from(high & 0xffff) << 64) | u128::from(low))
 }
 
+/// Whether name, annotations and spec are such as a queue may have.
+pub(super) fn check_queue(name: &str, annotations: &str, spec: &QueueSpec) -> Result<(), Rejection> {
+    check_name(name)?;
+    check_range("annotations", annotations.len(), 0, limits::ANNOTATIONS_BYTES_MAX)?;
+    check_spec(spec)
+}
+
 fn check_name(name: &str) -> Result<(), Rejection> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let good = (1..=limits::NAME_BYTES_MAX).contains(&name.len())
@@ -96,7 +102,8 @@ fn check_name(name: &str) -> Result<(), Rejection> {
     Err(Rejection::out_of_range("queue_id", name, limit))
 }
 
-fn check_range<T: PartialOrd + ToString>(
+/// Whether a number lies in a range, both ends included.
+pub(super) fn check_range<T: PartialOrd + ToString>(
     field: &'static str,
     value: T,
     low: T,

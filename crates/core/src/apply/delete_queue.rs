@@ -4,7 +4,7 @@ use crate::apply::Stop;
 use crate::command::DeleteQueue;
 use crate::outcome::{Effect, Outcome, Rejection, etag};
 use crate::spec::AtLimit;
-use crate::state::Core;
+use crate::state::{Core, Totals};
 
 impl Core {
     pub(super) fn delete_queue(&mut self, delete: &DeleteQueue) -> Result<Outcome, Stop> {
@@ -40,6 +40,7 @@ impl Core {
         let Some(number) = self.names.remove(name) else { return };
         let not_before = self.next_commit();
         let Some(queue) = self.queues.get_mut(&number) else { return };
+        self.totals.remove(Totals::of(&queue.counters));
         queue.row.deleted = true;
         queue.row.sweep_owed = true;
         queue.overdue.clear();

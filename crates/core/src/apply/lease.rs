@@ -1,4 +1,4 @@
-//! Takes messages to work on, or waits for them. Checks in order: queue, numbers, timeout, wait, waiting calls.
+//! Takes messages to work on, or waits for them. Checks in order: queue, numbers, timeout, waits, waiting calls.
 //!
 //! A call that finds too little waits; whoever changes a queue calls [`Core::serve_stirred`], which serves the waiting
 //! calls in order. So the rule who gets a message is in one place, whether it came before or after the call.
@@ -14,6 +14,7 @@ use crate::outcome::{Effect, Grant, Outcome, Rejection};
 use crate::row::{DeliveryState, ReadyKey};
 use crate::stamp::Stamp;
 use crate::state::{Core, Waiter};
+use crate::time::Timestamp;
 
 impl Core {
     pub(super) fn lease(&mut self, lease: &Lease, stamp: &Stamp) -> Result<Outcome, Stop> {
@@ -32,23 +33,26 @@ impl Core {
         }
         // Whoever waits already goes first, with what has just become due.
         self.serve(number, stamp);
-        let Some(queue) = self.queues.get(&number) else { return Ok(Outcome::Leased(Vec::new())) };
-        let visibility = lease.visibility_timeout.unwrap_or(queue.row.spec.visibility_timeout);
+        let fills_for = lease.max_wait.unwrap_or(lease.wait).min(lease.wait);
         let waiter = Waiter {
             max_messages: lease.max_messages,
-            min_messages: if lease.wait.is_zero() { 1 } else { lease.min_messages },
-            visibility,
+            min_messages: if fills_for.is_zero() { 1 } else { lease.min_messages },
+            visibility_timeout: lease.visibility_timeout,
+            fills_for,
+            asked_at: stamp.now,
             deadline: stamp.now.plus(lease.wait),
         };
         let grants = self.try_grant(number, &waiter, stamp);
         if !grants.is_empty() {
             self.refill_ready(number);
+            self.watch_fill(number, stamp.now);
             return Ok(Outcome::Leased(grants));
         }
         if lease.wait.is_zero() && !self.may_gain(number) {
             return Ok(Outcome::Leased(Vec::new()));
         }
         self.wait(number, lease.waiter, waiter, lease.wait.is_zero());
+        self.watch_fill(number, stamp.now);
         Ok(Outcome::Waiting)
     }
 
@@ -66,6 +70,7 @@ impl Core {
 
     pub(super) fn cancel_wait(&mut self, id: WaiterId) -> Outcome {
         self.take_waiter(id);
+        self.browses.remove(&id);
         Outcome::Done
     }
 
@@ -130,6 +135,27 @@ impl Core {
         }
         self.refill_ready(number);
         self.answer_overdue(number);
+        self.watch_fill(number, stamp.now);
+    }
+
+    /// Notes since when something is there that calls wait to see more of, and when the first has waited long enough.
+    fn watch_fill(&mut self, number: QueueNumber, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        let grantable = queue.row.paused_at.is_none() && queue.room() > 0 && queue.ready.first().is_some();
+        queue.waiters.watch(grantable, now);
+        if let Some(filled) = queue.waiters.filled_at() {
+            self.note_wake(number, filled);
+        }
+    }
+
+    /// Calls that have waited long enough for more take what is there.
+    pub(super) fn end_fills(&mut self, number: QueueNumber, now: Timestamp) {
+        self.watch_fill(number, now);
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        while queue.waiters.filled_at().is_some_and(|filled| filled <= now) {
+            queue.waiters.settle_first_filled();
+            self.batch.stirred.push(number);
+        }
     }
 
     /// Answers the calls whose wait is over and that nothing can serve any more.
@@ -159,7 +185,10 @@ impl Core {
     /// removed; when they are more than a batch may do, the queue is looked at again in the next.
     fn try_grant(&mut self, number: QueueNumber, waiter: &Waiter, stamp: &Stamp) -> Vec<Grant> {
         let Some(keys) = self.candidates(number, waiter, stamp) else { return Vec::new() };
-        let until = stamp.now.plus(waiter.visibility);
+        let Some(queue) = self.queues.get(&number) else { return Vec::new() };
+        // A call that waits gets the timeout that the queue has by now.
+        let visibility = waiter.visibility_timeout.unwrap_or(queue.row.spec.visibility_timeout);
+        let until = stamp.now.plus(visibility);
         let mut grants = Vec::with_capacity(keys.len());
         for key in keys {
             let Some(mut row) = self.rows.live(key.sequence).cloned() else { continue };
@@ -172,6 +201,7 @@ impl Core {
                 message: row.message_id(),
                 generation: row.lease_generation,
                 delivery_count: row.delivery_count,
+                leased_at: stamp.now,
                 lease_until: until,
                 sent_at: row.sent_at,
                 dead_letter: row.dead_letter.clone(),
@@ -180,6 +210,11 @@ impl Core {
         }
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.counters.total_delivered += u64::try_from(grants.len()).unwrap_or(0);
+            let (leased, limit) = (queue.counters.leased, queue.leased_limit());
+            assert!(
+                grants.is_empty() || leased <= limit,
+                "{leased} leases held after a grant, limit {limit}"
+            );
         }
         grants
     }
@@ -229,5 +264,6 @@ fn check_lease(lease: &Lease) -> Result<(), Rejection> {
     if let Some(timeout) = lease.visibility_timeout {
         check_duration("visibility_timeout", timeout, limits::LEASE_MIN, limits::LEASE_MAX)?;
     }
-    check_duration("wait", lease.wait, Duration::ZERO, limits::WAIT_MAX)
+    check_duration("wait", lease.wait, Duration::ZERO, limits::WAIT_MAX)?;
+    check_duration("max_wait", lease.max_wait.unwrap_or_default(), Duration::ZERO, limits::WAIT_MAX)
 }

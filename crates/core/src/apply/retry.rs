@@ -99,6 +99,7 @@ impl Core {
         match rest {
             Gone::Drop => self.erase_row(row.sequence, true),
             Gone::DeadLetterSet => {
+                row.entered = self.draw_sequence();
                 row.state = DeliveryState::Dead;
                 row.due_at = stamp.now;
                 self.write_row(row);
@@ -113,17 +114,7 @@ impl Core {
         queue.counters.total_sent += 1;
         let spec = &queue.row.spec;
         row.queue = target;
-        row.entered = entered;
-        row.state = DeliveryState::Ready;
-        row.retried = false;
-        row.delivery_count = 0;
-        row.failure_count = 0;
-        row.lost_lease_count = 0;
-        row.order_at = match spec.order {
-            Order::Visible => now,
-            Order::Sent => row.sent_at,
-        };
-        row.due_at = now;
+        start_afresh(&mut row, spec, entered, now);
         // Retention counts from the send, but nobody should lose a dead letter before it can be seen.
         let by_retention = spec.retention.map_or(Timestamp::NEVER, |retention| row.sent_at.plus(retention));
         row.expires_at = by_retention.max(now.plus(limits::RETENTION_MIN));
@@ -209,12 +200,29 @@ fn out_of_attempts(row: &DeliveryRow, spec: &QueueSpec) -> Option<DeadReason> {
     lost.then_some(DeadReason::LeasesLost)
 }
 
+/// Ready at once, with all attempts. The generation goes on, so that no holder of before is taken for one of after.
+pub(super) fn start_afresh(row: &mut DeliveryRow, spec: &QueueSpec, entered: Sequence, now: Timestamp) {
+    row.entered = entered;
+    row.state = DeliveryState::Ready;
+    row.retried = false;
+    row.delivery_count = 0;
+    row.failure_count = 0;
+    row.lost_lease_count = 0;
+    row.order_at = match spec.order {
+        Order::Visible => now,
+        Order::Sent => row.sent_at,
+    };
+    row.due_at = now;
+}
+
 fn make_available(row: &mut DeliveryRow, spec: &QueueSpec, at: Timestamp, wait: Duration) {
     row.due_at = at.plus(wait);
     row.retried = spec.fresh_first;
-    if spec.order == Order::Visible {
-        row.order_at = row.due_at;
-    }
+    // Also where the order was another one when it was sent.
+    row.order_at = match spec.order {
+        Order::Visible => row.due_at,
+        Order::Sent => row.sent_at,
+    };
     row.state = if wait.is_zero() { DeliveryState::Ready } else { DeliveryState::Delayed };
 }
 

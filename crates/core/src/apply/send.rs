@@ -1,19 +1,22 @@
-//! Puts messages into a queue, all or none. Checks in order: queue, room, number of messages, each message, idempotency
-//! key, key seen before, number of keys.
+//! Puts messages into a queue, all or none. Checks in order: queue, room in the store, number of messages, each message,
+//! idempotency key, key seen before, number of keys, the environment's quotas.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::apply::Stop;
 use crate::apply::create_queue::check_duration;
+use crate::apply::idempotency::check_key;
 use crate::change::RowKey;
 use crate::command::{NewMessage, Send};
-use crate::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
-use crate::limits;
+use crate::id::{LeaseGeneration, QueueNumber, Sequence};
+use crate::limits::{self, CoreSettings};
 use crate::outcome::{Outcome, Rejection, Sent, show_duration};
+use crate::remembered::{Remembered, SentIds};
 use crate::row::{DedupKey, DedupRow, DeliveryRow, DeliveryState};
 use crate::spec::QueueSpec;
 use crate::stamp::{Stamp, mix, nonce};
-use crate::state::{Core, QueueState};
+use crate::state::{Core, QueueState, Totals};
 use crate::time::Timestamp;
 use std::time::Duration;
 
@@ -28,13 +31,40 @@ pub(super) enum SendPlan<'a> {
 impl Core {
     pub(super) fn send(&mut self, send: &Send, stamp: &Stamp) -> Result<Outcome, Stop> {
         let plan = self.plan_send(send, stamp)?;
+        self.check_quotas(std::slice::from_ref(&plan), Totals::default())?;
         Ok(Outcome::Sent(self.carry_out_send(plan, stamp)))
+    }
+
+    /// Whether the environment may hold what these sends bring. `freed` leaves in the same commit.
+    pub(super) fn check_quotas(&self, plans: &[SendPlan<'_>], freed: Totals) -> Result<(), Rejection> {
+        let mut held = self.totals;
+        held.remove(freed);
+        let mut more = Totals::default();
+        let mut keys = BTreeSet::new();
+        for plan in plans {
+            let SendPlan::Fresh { queue, send } = plan else { continue };
+            // The second send of one key in a settle is answered like the first.
+            if send.idempotency.as_ref().is_some_and(|own| !keys.insert((*queue, &own.key))) {
+                continue;
+            }
+            send.messages.iter().for_each(|message| more.add(Totals::of_content(&message.content)));
+        }
+        let exceeds = |held: u64, more: u64, limit: u64| more > 0 && held.saturating_add(more) > limit;
+        let CoreSettings { messages, bytes, .. } = self.settings;
+        if exceeds(held.messages, more.messages, messages) {
+            let (held, more) = (held.messages, more.messages);
+            return Err(Rejection::MessageLimit { held, more, limit: messages });
+        }
+        if exceeds(held.bytes, more.bytes, bytes) {
+            return Err(Rejection::ByteLimit { held: held.bytes, more: more.bytes, limit: bytes });
+        }
+        Ok(())
     }
 
     pub(super) fn dedup_key(&self, send: &Send) -> Option<DedupKey> {
         let queue = *self.names.get(&send.queue)?;
         let key = send.idempotency.as_ref()?.key.clone();
-        Some(DedupKey { queue, key })
+        Some(DedupKey { queue: Some(queue), key })
     }
 
     /// The remembered send that memory would have to know.
@@ -67,24 +97,11 @@ impl Core {
 
     fn find_repeated(&self, send: &Send, stamp: &Stamp) -> Result<Option<Sent>, Stop> {
         let Some(idempotency) = &send.idempotency else { return Ok(None) };
-        let length = idempotency.key.len();
-        if length == 0 || length > limits::IDEMPOTENCY_KEY_BYTES_MAX {
-            let limit = format!("1 to {} bytes", limits::IDEMPOTENCY_KEY_BYTES_MAX);
-            return Err(Rejection::out_of_range("idempotency-key", length, limit).into());
-        }
+        check_key(idempotency)?;
         let Some(key) = self.dedup_key(send) else { return Ok(None) };
-        let Some(resident) = self.dedup.get(&key) else { return Err(Stop::Needs(vec![RowKey::Dedup(key)])) };
-        if let Some(row) = resident.row.as_ref().filter(|row| row.expires_at > stamp.now) {
-            if row.digest != idempotency.digest {
-                return Err(Rejection::IdempotencyKeyReused { key: key.key }.into());
-            }
-            return Ok(Some(Sent { ids: remembered_ids(row), repeated: true }));
-        }
-        let limit = self.settings.dedup_keys;
-        if resident.row.is_none() && self.environment.dedup_count >= limit {
-            return Err(Rejection::DedupLimit { limit }.into());
-        }
-        Ok(None)
+        let Some(row) = self.remembered(&key, idempotency.digest, stamp)? else { return Ok(None) };
+        let Remembered::Sent(sent) = &row.answer else { return Ok(None) };
+        Ok(Some(Sent { ids: sent.ids(), repeated: true }))
     }
 
     /// Does what was planned. Cannot fail.
@@ -124,36 +141,19 @@ impl Core {
         let Some(idempotency) = &send.idempotency else { return };
         let retention = self.queues.get(&number).and_then(|queue| queue.row.spec.retention);
         let window = retention.unwrap_or(limits::IDEMPOTENCY_WINDOW_MAX).min(limits::IDEMPOTENCY_WINDOW_MAX);
-        let key = DedupKey { queue: number, key: idempotency.key.clone() };
-        let row = DedupRow {
-            key: key.clone(),
-            digest: idempotency.digest,
+        let sent = SentIds {
             sent_at: now,
             first_sequence: first,
             count: u32::try_from(send.messages.len()).unwrap_or(u32::MAX),
             nonce_seed: seed,
-            expires_at: now.plus(window),
         };
-        let replaces = self.dedup.get(&key).is_some_and(|resident| resident.row.is_some());
-        if !replaces {
-            self.environment.dedup_count += 1;
-        }
-        let commit = self.next_commit();
-        self.sweeps.note_dedup_expiry(row.expires_at, commit);
-        self.touch_dedup(key, Some(row));
+        self.remember(DedupRow {
+            key: DedupKey { queue: Some(number), key: idempotency.key.clone() },
+            digest: idempotency.digest,
+            answer: Remembered::Sent(sent),
+            expires_at: now.plus(window),
+        });
     }
-}
-
-fn remembered_ids(row: &DedupRow) -> Vec<MessageId> {
-    let first = row.first_sequence.0;
-    let sequences = first..first + u64::from(row.count);
-    sequences
-        .map(|sequence| MessageId {
-            sent_at: row.sent_at,
-            sequence: Sequence(sequence),
-            nonce: nonce(row.nonce_seed, sequence),
-        })
-        .collect()
 }
 
 fn check_message(message: &NewMessage, spec: &QueueSpec) -> Result<(), Rejection> {
@@ -200,6 +200,7 @@ fn new_row(
         queue: queue.number(),
         nonce,
         sent_at: now,
+        size_bytes: Totals::of_content(&message.content).bytes,
         entered: sequence,
         state: if delay.is_zero() { DeliveryState::Ready } else { DeliveryState::Delayed },
         priority: message.priority,

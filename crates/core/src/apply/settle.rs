@@ -1,5 +1,6 @@
 //! Ends and extends leases, and sends, all in one commit. Checks in order: numbers, queues and values of the settlements,
-//! rows in memory, sends, stale leases. A lease named again in the same call is settled once.
+//! rows in memory, sends, stale leases, the environment's quotas, in which what the call acks makes room for what it sends.
+//! A lease named again in the same call is settled once.
 //!
 //! With sends in it one stale lease refuses the whole: otherwise a handler that lost its lease would send the next
 //! messages a second time (design-holes A11).
@@ -19,7 +20,7 @@ use crate::outcome::{Outcome, Rejection, show_duration};
 use crate::planted;
 use crate::row::{DeliveryRow, DeliveryState};
 use crate::stamp::Stamp;
-use crate::state::Core;
+use crate::state::{Core, Totals};
 use crate::time::Timestamp;
 
 impl Core {
@@ -59,6 +60,7 @@ impl Core {
         {
             return Err(Rejection::LeaseStale { stale }.into());
         }
+        self.check_quotas(&plans, self.freed(&settle.settlements, &stale))?;
         Ok(self.carry_out_settle(settle, &stale, plans, stamp))
     }
 
@@ -128,6 +130,24 @@ impl Core {
             }
         }
         Ok(stale)
+    }
+
+    /// What the acks among these take out of the environment.
+    fn freed(&self, settlements: &[Settlement], stale: &[LeaseRef]) -> Totals {
+        let mut freed = Totals::default();
+        let mut done = BTreeSet::new();
+        for settlement in settlements.iter().filter(|settlement| !stale.contains(&settlement.lease)) {
+            let LeaseRef { message, generation } = settlement.lease;
+            if !done.insert((message, generation)) || settlement.action != SettleAction::Ack {
+                continue;
+            }
+            let Some(row) = self.rows.live(message.sequence) else { continue };
+            let queue = self.queues.get(&row.queue);
+            if queue.is_some_and(|queue| queue.row.spec.finished_retention.is_zero()) {
+                freed.add(Totals::of_row(row));
+            }
+        }
+        freed
     }
 
     /// The delivery that a lease holds, if it still does: expired counts as over, taken by another or not.

@@ -13,6 +13,7 @@ impl Core {
             if due > stamp.now || !self.run_due(number, stamp) {
                 break;
             }
+            self.end_fills(number, stamp.now);
             self.refresh_wake(number);
         }
         while let Some(&(deadline, waiter)) = self.deadlines.first() {

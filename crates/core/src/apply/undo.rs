@@ -41,9 +41,7 @@ impl Core {
         &self,
         leases: impl Iterator<Item = &'a LeaseRef>,
     ) -> impl Iterator<Item = RowKey> {
-        let end = self.environment.next_sequence;
-        let sequences = leases.map(|lease| lease.message.sequence);
-        sequences.filter(move |&sequence| sequence < end).map(RowKey::Delivery)
+        self.rows_of(leases.map(|lease| &lease.message))
     }
 
     pub(super) fn lacks(&self, key: &RowKey) -> bool {

@@ -20,16 +20,20 @@ impl Core {
     }
 
     pub(super) fn view(&self, number: QueueNumber, stamp: &Stamp) -> Result<Outcome, Stop> {
-        let Some(queue) = self.queues.get(&number) else {
+        let Some(view) = self.view_of(number, stamp) else {
             return Err(Rejection::QueueNotFound { name: number.to_string().into() }.into());
         };
-        let view = QueueView {
+        Ok(Outcome::Queue(Box::new(view)))
+    }
+
+    pub(super) fn view_of(&self, number: QueueNumber, stamp: &Stamp) -> Option<QueueView> {
+        let queue = self.queues.get(&number)?;
+        Some(QueueView {
             queue: queue.row.clone(),
             counters: queue.counters,
             waiting: u64::try_from(queue.waiters.len()).unwrap_or(u64::MAX),
             why: why(queue, stamp),
-        };
-        Ok(Outcome::Queue(Box::new(view)))
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::id::{QueueNumber, Sequence};
 use crate::row::{CountersRow, DeliveryRow, DeliveryState};
-use crate::state::Core;
+use crate::state::{Core, Totals};
 
 /// Something that must never be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,14 +36,16 @@ impl Core {
                 continue;
             }
             let count = counters.entry(row.queue).or_default();
-            match row.state {
-                DeliveryState::Cancelled => count.cancelled += 1,
-                DeliveryState::Completed => count.completed += 1,
-                DeliveryState::Dead => count.dead += 1,
-                DeliveryState::Delayed => count.delayed += 1,
-                DeliveryState::Leased => count.leased += 1,
-                DeliveryState::Ready => count.ready += 1,
-            }
+            let (number, bytes) = match row.state {
+                DeliveryState::Cancelled => (&mut count.cancelled, &mut count.finished_bytes),
+                DeliveryState::Completed => (&mut count.completed, &mut count.finished_bytes),
+                DeliveryState::Dead => (&mut count.dead, &mut count.dead_bytes),
+                DeliveryState::Delayed => (&mut count.delayed, &mut count.waiting_bytes),
+                DeliveryState::Leased => (&mut count.leased, &mut count.leased_bytes),
+                DeliveryState::Ready => (&mut count.ready, &mut count.waiting_bytes),
+            };
+            *number += 1;
+            *bytes += row.size_bytes;
             let covered = match row.state {
                 DeliveryState::Ready => queue.ready.covers(&row.ready_key()),
                 DeliveryState::Delayed => queue.delayed.covers(&row.due_key()),
@@ -65,12 +67,12 @@ impl Core {
                 row.sequence
             );
         }
+        let mut totals = Totals::default();
         for (number, queue) in &self.queues {
             if !queue.row.deleted {
                 let counted = counters.remove(number).unwrap_or_default();
                 check_counts(&queue.row.name, &queue.counters, &counted)?;
-                let limit = queue.row.spec.concurrency_max.map_or(u64::MAX, u64::from);
-                demand!(counted.leased <= limit, "{} leases held, limit {limit}", counted.leased);
+                totals.add(Totals::of(&counted));
                 demand!(
                     queue.ready.iter().all(|key| rows.contains_key(&key.sequence)),
                     "the ready window of {} holds a row that is not",
@@ -78,6 +80,7 @@ impl Core {
                 );
             }
         }
+        demand!(totals == self.totals, "the environment counts {:?}, a scan finds {totals:?}", self.totals);
         Ok(())
     }
 
@@ -107,6 +110,10 @@ fn check_counts(name: &str, known: &CountersRow, counted: &CountersRow) -> Resul
         ("dead", known.dead, counted.dead),
         ("completed", known.completed, counted.completed),
         ("cancelled", known.cancelled, counted.cancelled),
+        ("bytes that wait", known.waiting_bytes, counted.waiting_bytes),
+        ("bytes leased", known.leased_bytes, counted.leased_bytes),
+        ("bytes dead", known.dead_bytes, counted.dead_bytes),
+        ("bytes finished", known.finished_bytes, counted.finished_bytes),
     ];
     for (what, known, counted) in pairs {
         demand!(known == counted, "queue {name} counts {known} {what}, a scan finds {counted}");

@@ -65,9 +65,17 @@ impl QueueState {
 
     /// Whether a stored row is gone by a purge or because the queue is: it is only waiting to be removed.
     pub(crate) fn is_gone(&self, row: &DeliveryRow) -> bool {
-        let purged = matches!(row.state, DeliveryState::Ready | DeliveryState::Delayed)
-            && row.entered <= self.row.purged_through;
+        let purged = match row.state {
+            DeliveryState::Ready | DeliveryState::Delayed => row.entered <= self.row.purged_through,
+            DeliveryState::Dead => row.entered <= self.row.dead_purged_through,
+            DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Leased => false,
+        };
         self.row.deleted || purged
+    }
+
+    /// Whether a row is there for those who look: not gone, and not over unless somebody holds it.
+    pub(crate) fn shows(&self, row: &DeliveryRow, now: Timestamp) -> bool {
+        !self.is_gone(row) && (row.state == DeliveryState::Leased || row.expires_at > now)
     }
 
     /// The counter of a state.
@@ -82,9 +90,20 @@ impl QueueState {
         }
     }
 
+    /// The bytes among which those of a state are counted.
+    fn bytes_mut(&mut self, state: DeliveryState) -> &mut u64 {
+        match state {
+            DeliveryState::Cancelled | DeliveryState::Completed => &mut self.counters.finished_bytes,
+            DeliveryState::Dead => &mut self.counters.dead_bytes,
+            DeliveryState::Delayed | DeliveryState::Ready => &mut self.counters.waiting_bytes,
+            DeliveryState::Leased => &mut self.counters.leased_bytes,
+        }
+    }
+
     /// Puts a row into the order of its state. Answers the time at which it is due, if memory must remember that.
     pub(crate) fn link(&mut self, row: &DeliveryRow) -> Option<Timestamp> {
         *self.count_mut(row.state) += 1;
+        *self.bytes_mut(row.state) += row.size_bytes;
         match row.state {
             DeliveryState::Ready => {
                 self.ready.insert(row.ready_key());
@@ -109,6 +128,9 @@ impl QueueState {
         let count = self.count_mut(row.state);
         assert!(*count > 0, "count of {:?} in queue {} goes below zero", row.state, row.queue);
         *count -= 1;
+        let bytes = self.bytes_mut(row.state);
+        assert!(*bytes >= row.size_bytes, "bytes of {:?} in queue {} go below zero", row.state, row.queue);
+        *bytes -= row.size_bytes;
         match row.state {
             DeliveryState::Ready => self.ready.remove(&row.ready_key()),
             DeliveryState::Delayed if planted!(PromotionTwice) => {}
@@ -148,16 +170,21 @@ impl QueueState {
         }
     }
 
-    /// How many more leases the queue's limits allow.
-    pub(crate) fn room(&self) -> u64 {
+    /// How many leases may be held at once. More are held only after a limit was lowered, until they end.
+    pub(crate) fn leased_limit(&self) -> u64 {
         let concurrency = self.row.spec.concurrency_max.map_or(u64::MAX, u64::from);
-        concurrency.min(u64::from(self.row.spec.leased_max)).saturating_sub(self.counters.leased)
+        concurrency.min(u64::from(self.row.spec.leased_max))
     }
 
-    /// The earliest time at which a row in memory is due.
+    /// How many more leases the queue's limits allow.
+    pub(crate) fn room(&self) -> u64 {
+        self.leased_limit().saturating_sub(self.counters.leased)
+    }
+
+    /// The earliest time at which a row in memory is due, or a call has waited long enough for more than is there.
     pub(crate) fn first_due(&self) -> Option<Timestamp> {
         let delayed = self.delayed.first().map(|key| key.due_at);
         let leased = self.leased.first().map(|key| key.due_at);
-        [delayed, leased].into_iter().flatten().min()
+        [delayed, leased, self.waiters.filled_at()].into_iter().flatten().min()
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::change::{Page, Rows as ReadRows, Scan};
+use crate::command::WaiterId;
 use crate::id::{CommitSequence, QueueNumber};
 use crate::row::{DeliveryRow, DeliveryState, DueKey, ReadyKey};
 use crate::stamp::Stamp;
@@ -46,13 +47,15 @@ pub enum ScanTicket {
     DedupExpiry,
     /// The first of the owed sweeps.
     Owed,
+    /// A call that looks at messages.
+    Browse(WaiterId),
 }
 
 impl ScanTicket {
     /// A sweep can wait while commands do not.
     #[must_use]
     pub fn is_sweep(&self) -> bool {
-        !matches!(self, Self::Window { .. })
+        !matches!(self, Self::Window { .. } | Self::Browse(_))
     }
 }
 
@@ -123,7 +126,6 @@ pub(crate) struct Sweeps {
     owed_scanning: bool,
 }
 
-const LIVE_STATES: [DeliveryState; 2] = [DeliveryState::Ready, DeliveryState::Delayed];
 const ALL_STATES: [DeliveryState; 6] = [
     DeliveryState::Ready,
     DeliveryState::Delayed,
@@ -166,8 +168,14 @@ impl Sweeps {
         self.begin(queue, OwedKind::Gone, &ALL_STATES, CommitSequence::default());
     }
 
-    pub(crate) fn begin_purged(&mut self, queue: QueueNumber, not_before: CommitSequence) {
-        self.begin(queue, OwedKind::Gone, &LIVE_STATES, not_before);
+    /// A purge made rows in these states gone.
+    pub(crate) fn begin_purged(
+        &mut self,
+        queue: QueueNumber,
+        states: &[DeliveryState],
+        not_before: CommitSequence,
+    ) {
+        self.begin(queue, OwedKind::Gone, states, not_before);
     }
 
     pub(crate) fn begin_deleted(&mut self, queue: QueueNumber, not_before: CommitSequence) {
@@ -199,7 +207,7 @@ impl Sweeps {
 }
 
 impl Core {
-    fn page_rows(&self, first: bool) -> usize {
+    pub(super) fn page_rows(&self, first: bool) -> usize {
         let most = if first { FIRST_PAGE_ROWS } else { PAGE_ROWS };
         most.min(self.settings.window_entries.max(1))
     }
@@ -290,6 +298,7 @@ impl Core {
             ScanTicket::Expiry => self.absorb_expired(page, stamp.now),
             ScanTicket::DedupExpiry => self.absorb_expired_dedup(page, stamp.now),
             ScanTicket::Owed => self.absorb_owed(page, stamp),
+            ScanTicket::Browse(waiter) => self.absorb_browsed(waiter, page, stamp),
         }
         self.serve_stirred(stamp);
     }

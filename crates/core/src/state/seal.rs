@@ -184,7 +184,7 @@ impl Core {
         }
     }
 
-    /// A remembered send is written or forgotten.
+    /// A remembered call is written or forgotten.
     pub(crate) fn touch_dedup(&mut self, key: crate::row::DedupKey, row: Option<crate::row::DedupRow>) {
         let changed_in = self.next_commit();
         let resident = self.dedup.entry(key.clone()).or_insert_with(|| super::ResidentDedup {
@@ -200,7 +200,7 @@ impl Core {
         }
     }
 
-    /// A remembered send that a read brought, or its absence; kept until the next commit is durable.
+    /// A remembered call that a read brought, or its absence; kept until the next commit is durable.
     pub(crate) fn admit_dedup(&mut self, key: crate::row::DedupKey, row: Option<crate::row::DedupRow>) {
         if self.dedup.contains_key(&key) {
             return;

@@ -3,14 +3,22 @@
 mod check;
 
 mod attempts;
+mod browse;
 mod concurrency;
 mod dead_letters;
 mod idempotency;
 mod leases;
+mod list_queues;
+mod messages;
+mod once;
 mod pause_and_why;
 mod purge_and_delete;
+mod quotas;
+mod redrive;
+mod replay;
 mod retention;
 mod settle_held_leases;
 mod settle_lost_leases;
+mod update_queue;
 mod waiters;
 mod windows;

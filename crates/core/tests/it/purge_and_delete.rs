@@ -126,3 +126,48 @@ fn the_first_message_ever_is_not_taken_for_purged() {
         ack a#2",
     );
 }
+
+#[test]
+fn a_purge_of_dead_letters_leaves_the_rest_and_survives_a_restart() {
+    check(
+        "with due=1
+        create jobs deliveries_max=1
+        send a b c d
+        -> sent
+        lease max=3
+        -> a#1 deliveries=1 until=30, b#1 deliveries=1 until=30, c#1 deliveries=1 until=30
+        nack a#1
+        nack b#1
+        purge dead
+        -> purged 2
+        show
+        -> ready=1 leased=1 why=delivering
+        nack c#1
+        reopen
+        browse dead
+        -> c
+        browse ready
+        -> d",
+    );
+}
+
+#[test]
+fn a_purge_of_all_leaves_only_what_is_leased_until_it_comes_back() {
+    check(
+        "create jobs deliveries_max=1
+        send a b c
+        -> sent
+        send d delay=10
+        -> sent
+        lease max=2
+        -> a#1 deliveries=1 until=30, b#1 deliveries=1 until=30
+        nack a#1
+        purge all
+        -> purged 3
+        show
+        -> leased=1 why=all_leased until=30
+        nack b#1
+        show
+        -> why=empty",
+    );
+}

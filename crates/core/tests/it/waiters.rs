@@ -131,3 +131,160 @@ fn waiting_calls_have_a_bound() {
         -> refused: waiter_limit",
     );
 }
+
+#[test]
+fn a_batch_is_filled_for_so_long_once_something_is_there() {
+    check(
+        "create jobs
+        lease max=3 min=3 wait=20 max_wait=5 as=batch
+        -> waits
+        after 10
+        send a
+        -> sent
+        after 4
+        send b
+        -> sent
+        after 0.999
+        after 0.001
+        -> batch: a#1 deliveries=1 until=45, b#1 deliveries=1 until=45",
+    );
+}
+
+#[test]
+fn a_full_batch_is_handed_out_at_once_and_what_is_there_to_who_fills_nothing() {
+    check(
+        "create jobs
+        lease max=2 min=2 wait=20 max_wait=5 as=batch
+        -> waits
+        send a b
+        -> sent
+        -> batch: a#1 deliveries=1 until=30, b#1 deliveries=1 until=30
+        lease max=2 min=2 wait=20 max_wait=0 as=hasty
+        -> waits
+        send c
+        -> sent
+        -> hasty: c#1 deliveries=1 until=30
+        send d
+        -> sent
+        lease max=2 min=2 wait=20 max_wait=0
+        -> d#1 deliveries=1 until=30",
+    );
+}
+
+#[test]
+fn a_call_never_lasts_longer_than_its_wait() {
+    check(
+        "create jobs
+        lease max=3 min=3 wait=10 max_wait=20 as=batch
+        -> waits
+        after 8
+        send a
+        -> sent
+        after 2
+        -> batch: a#1 deliveries=1 until=40
+        lease max=3 min=3 wait=10 max_wait=5 as=late
+        -> waits
+        after 7
+        send b
+        -> sent
+        after 3
+        -> late: b#1 deliveries=1 until=50",
+    );
+}
+
+#[test]
+fn when_others_take_what_was_there_the_filling_begins_anew() {
+    check(
+        "create jobs
+        lease max=3 min=3 wait=20 max_wait=5 as=batch
+        -> waits
+        send a
+        -> sent
+        after 4
+        lease
+        -> a#1 deliveries=1 until=34
+        after 1
+        send b
+        -> sent
+        after 4
+        after 1
+        -> batch: b#1 deliveries=1 until=40",
+    );
+}
+
+#[test]
+fn who_comes_while_something_is_there_fills_from_then_on() {
+    check(
+        "create jobs
+        lease max=3 min=3 wait=20 max_wait=10 as=first
+        -> waits
+        send a
+        -> sent
+        after 8
+        lease max=3 min=3 wait=20 max_wait=3 as=second
+        -> waits
+        after 2
+        -> first: a#1 deliveries=1 until=40
+        after 1
+        send b
+        -> sent
+        after 2
+        after 1
+        -> second: b#1 deliveries=1 until=44",
+    );
+}
+
+#[test]
+fn the_less_patient_of_two_is_served_first() {
+    check(
+        "create jobs
+        lease max=3 min=3 wait=20 max_wait=10 as=patient
+        -> waits
+        lease max=3 min=3 wait=20 max_wait=2 as=hasty
+        -> waits
+        send a
+        -> sent
+        after 2
+        -> hasty: a#1 deliveries=1 until=32
+        send b
+        -> sent
+        after 10
+        -> patient: b#1 deliveries=1 until=42",
+    );
+}
+
+#[test]
+fn what_cannot_be_granted_is_not_there() {
+    check(
+        "create jobs concurrency=1 timeout=60
+        lease max=3 min=3 wait=20 max_wait=2 as=batch
+        -> waits
+        pause
+        send a
+        -> sent
+        after 5
+        resume
+        after 1
+        after 1
+        -> batch: a#1 deliveries=1 until=67
+        lease max=3 min=3 wait=20 max_wait=2 as=next
+        -> waits
+        send b
+        -> sent
+        after 5
+        ack a#1
+        after 2
+        -> next: b#1 deliveries=1 until=74",
+    );
+}
+
+#[test]
+fn the_time_to_fill_has_the_bounds_of_a_wait() {
+    check(
+        "create jobs
+        lease wait=1 max_wait=21
+        -> refused: out_of_range max_wait
+        lease max=2 min=2 max_wait=5
+        -> nothing",
+    );
+}

@@ -1,9 +1,10 @@
-//! Answers on their way out: they wait for their commit and, with grants, for the contents of the messages.
+//! Answers on their way out: they wait for their commit and, with messages in them, for the contents of these.
 
 use std::sync::Arc;
 
 use millpond_core::Outcome;
 use millpond_core::id::Sequence;
+use millpond_core::outcome::Rejection;
 use millpond_core::row::MessageContent;
 
 use crate::environment::reads::ContentRead;
@@ -14,7 +15,7 @@ use crate::environment::{Action, Environment, ReadId, Ticket};
 pub struct EnvironmentAnswer {
     /// What the core answered.
     pub outcome: Outcome,
-    /// The contents of the messages granted, in the order of the grants.
+    /// The contents of the messages granted or shown, in their order.
     pub contents: Vec<Arc<MessageContent>>,
 }
 
@@ -35,15 +36,32 @@ pub(crate) struct Held {
     read: Option<ReadId>,
 }
 
-fn granted(outcome: &Outcome) -> &[millpond_core::outcome::Grant] {
+/// The messages whose contents go with an answer.
+fn carried(outcome: &Outcome) -> Vec<Sequence> {
     match outcome {
-        Outcome::Leased(grants) => grants,
-        _ => &[],
+        Outcome::Browsed(page) if page.contents => page.deliveries.iter().map(|row| row.sequence).collect(),
+        Outcome::Leased(grants) => grants.iter().map(|grant| grant.message.sequence).collect(),
+        Outcome::Message(row) => vec![row.sequence],
+        _ => Vec::new(),
+    }
+}
+
+/// Takes the messages out of an answer that are gone by now: there is nothing to hand out or to show.
+fn take_out_missing(outcome: &mut Outcome, contents: &[Option<Arc<MessageContent>>]) {
+    let mut present = contents.iter().map(Option::is_some);
+    let mut is_present = || present.next().unwrap_or(false);
+    match outcome {
+        Outcome::Browsed(page) => page.deliveries.retain(|_| is_present()),
+        Outcome::Leased(grants) => grants.retain(|_| is_present()),
+        Outcome::Message(row) if !is_present() => {
+            *outcome = Outcome::Rejected(Rejection::MessageNotFound { message: row.message_id() });
+        }
+        _ => {}
     }
 }
 
 impl Environment {
-    /// Finds the contents of what was granted; asks the store for those that memory lacks, one read for the round.
+    /// Finds the contents of what was granted or is shown; asks the store for those that memory lacks, one read for the round.
     pub(super) fn attach_contents(&mut self, answers: Vec<Wanted>, actions: &mut Vec<Action>) -> Vec<Held> {
         let mut missing: Vec<Sequence> = Vec::new();
         let mut held = Vec::with_capacity(answers.len());
@@ -51,11 +69,12 @@ impl Environment {
         let mut users = 0;
         for Wanted { ticket, outcome } in answers {
             let before = missing.len();
-            let mut contents = Vec::with_capacity(granted(&outcome).len());
-            for grant in granted(&outcome) {
-                let known = self.content_of(grant.message.sequence).cloned();
+            let carried = carried(&outcome);
+            let mut contents = Vec::with_capacity(carried.len());
+            for sequence in carried {
+                let known = self.content_of(sequence).cloned();
                 if known.is_none() {
-                    missing.push(grant.message.sequence);
+                    missing.push(sequence);
                 }
                 contents.push(known);
             }
@@ -93,12 +112,8 @@ impl Environment {
             }
         }
         let Held { ticket, mut outcome, contents, .. } = answer;
-        // A message that is gone by now was taken from its holder: there is nothing to hand out.
-        if let Outcome::Leased(grants) = &mut outcome
-            && contents.iter().any(Option::is_none)
-        {
-            let mut present = contents.iter().map(Option::is_some);
-            grants.retain(|_| present.next().unwrap_or(false));
+        if contents.iter().any(Option::is_none) {
+            take_out_missing(&mut outcome, &contents);
         }
         let contents = contents.into_iter().flatten().collect();
         actions.push(Action::Answer(ticket, EnvironmentAnswer { outcome, contents }));
@@ -121,9 +136,9 @@ impl Environment {
 
 fn fill(answer: &mut Held, read: &ContentRead) {
     let Some(result) = &read.result else { return };
-    for (grant, slot) in granted(&answer.outcome).iter().zip(&mut answer.contents) {
+    for (sequence, slot) in carried(&answer.outcome).into_iter().zip(&mut answer.contents) {
         if slot.is_none() {
-            *slot = result.get(&grant.message.sequence).cloned().flatten();
+            *slot = result.get(&sequence).cloned().flatten();
         }
     }
 }

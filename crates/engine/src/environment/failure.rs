@@ -53,7 +53,7 @@ impl Leftovers {
 
     /// A caller has left: its command is not worth applying any more, unless it sends.
     pub(crate) fn abandon(&mut self, ticket: Ticket) {
-        let waits = |mail: &Mail| matches!(mail.command, Command::Lease(_));
+        let waits = |mail: &Mail| matches!(mail.command, Command::Browse(_) | Command::Lease(_));
         self.mails.retain(|mail| mail.ticket != Some(ticket) || !waits(mail));
     }
 
@@ -86,9 +86,9 @@ impl Environment {
                 left.later.push(held.ticket);
             }
         }
-        let waiting = self.waiters.into_values().map(|(ticket, lease)| Mail {
+        let waiting = self.waiters.into_values().map(|(ticket, command)| Mail {
             ticket: Some(ticket),
-            command: Command::Lease(lease),
+            command,
             rounds: 0,
         });
         left.mails.extend(waiting);

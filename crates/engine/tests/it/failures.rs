@@ -18,7 +18,7 @@ use crate::support::{ENVIRONMENT, World, send};
 
 /// How the next commits fail.
 #[derive(Default)]
-struct Faults {
+pub(crate) struct Faults {
     /// So many commits answer `Unknown` although they happened.
     unknown_happened: AtomicU32,
     /// So many commits answer `Unknown` and are lost, and `resolve` fails too.
@@ -30,9 +30,9 @@ struct Faults {
     /// So many reads fail.
     unreadable: AtomicU32,
     /// Commits that began.
-    begun: AtomicU32,
+    pub(crate) begun: AtomicU32,
     /// Commits wait while a test holds this.
-    gate: tokio::sync::Mutex<()>,
+    pub(crate) gate: tokio::sync::Mutex<()>,
     disk: MemoryDisk,
     /// So many openings fail.
     unopenable: AtomicU32,
@@ -151,7 +151,7 @@ impl StoreFactory for FaultyDisk {
     }
 }
 
-async fn world() -> (World, Arc<Faults>) {
+pub(crate) async fn world() -> (World, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
     let disk = FaultyDisk { disk: faults.disk.clone(), faults: Arc::clone(&faults) };
     let world = World::over(Arc::new(disk)).await;

@@ -3,6 +3,7 @@
 mod support;
 
 mod answers;
+mod bulk;
 mod environments;
 mod failures;
 mod lifecycle;

@@ -112,6 +112,7 @@ pub(crate) fn lease(queue: &str, wait: Duration) -> Command {
         min_messages: 1,
         visibility_timeout: None,
         wait,
+        max_wait: None,
         waiter: WaiterId(0),
     })
 }

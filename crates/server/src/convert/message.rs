@@ -1,13 +1,18 @@
-//! Events to message contents, and grants to leased messages.
+//! Events to message contents; grants to leased messages, and rows to messages as resources.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use millpond_api::lease::{LeasedMessage, render_leased, render_leased_batch};
+use millpond_api::message::{Message, MessageDeath, MessageState};
 use millpond_api::{AttributeValue, DataKind, Event, time};
+use millpond_core::command::NewMessage;
+use millpond_core::id::MessageId;
 use millpond_core::outcome::Grant;
-use millpond_core::row::{self, DeadLetter, DeadReason, MessageContent};
+use millpond_core::row::{self, DeadLetter, DeadReason, DeliveryRow, DeliveryState, MessageContent};
 
 use crate::error::ApiError;
+use crate::extract::Place;
 
 /// Attributes that a dead letter carries.
 const DEAD_LETTER_QUEUE: &str = "deadletterqueue";
@@ -15,13 +20,18 @@ const DEAD_LETTER_REASON: &str = "deadletterreason";
 const DEAD_LETTER_TIME: &str = "deadlettertime";
 
 /// What is stored of an event.
-pub(crate) fn content_of(event: Event) -> MessageContent {
+fn content_of(event: Event) -> MessageContent {
     let attributes = event.attributes_json().into_boxed_str();
     let (data_kind, data) = match event.data {
         None => (row::DataKind::None, Vec::new()),
         Some(data) => (kind_to_core(data.kind), data.bytes),
     };
     MessageContent { attributes, data_kind, data: data.into_boxed_slice() }
+}
+
+/// A message of this event, with no options but its delay.
+pub(crate) fn new_message(event: Event, delay: Option<Duration>) -> NewMessage {
+    NewMessage { content: Arc::new(content_of(event)), delay, priority: 0, time_to_live: None }
 }
 
 /// The answer to a lease call.
@@ -34,7 +44,9 @@ pub(crate) fn render_grants(
         return Err(ApiError::internal(format!("{} grants, {} contents", grants.len(), contents.len())));
     }
     let ids: Vec<String> = grants.iter().map(|grant| grant.message.to_string()).collect();
-    let events = grants.iter().zip(contents).map(|(grant, content)| event_of(grant, content));
+    let events = grants.iter().zip(contents);
+    let events =
+        events.map(|(grant, content)| event_of(grant.message, grant.dead_letter.as_deref(), content));
     let events: Vec<Event> = events.collect::<Result<_, _>>()?;
     let messages = grants.iter().zip(&ids).zip(&events).map(|((grant, id), event)| LeasedMessage {
         message_id: id,
@@ -47,29 +59,105 @@ pub(crate) fn render_grants(
     Ok(if as_batch { render_leased_batch(&messages) } else { render_leased(&messages) })
 }
 
-fn event_of(grant: &Grant, content: &MessageContent) -> Result<Event, ApiError> {
+/// A message of the queue that `place` names.
+pub(crate) fn message_of(
+    row: &DeliveryRow,
+    content: &MessageContent,
+    place: &Place<'_>,
+) -> Result<Message, ApiError> {
+    let id = row.message_id();
+    let dead_letter = row.dead_letter.as_deref();
+    let death = dead_letter.map(|dead| {
+        let queue = place.name_of(&dead.queue)?;
+        Ok::<_, ApiError>(MessageDeath { time: dead.at.as_millis(), reason: reason_of(dead.reason), queue })
+    });
+    let state = state_from_core(row.state);
+    let due_in = |wanted: MessageState| (state == wanted).then(|| row.due_at.as_millis());
+    Ok(Message {
+        message_id: id.to_string(),
+        queue: place.name_of(&place.queue()?)?,
+        state,
+        // As it was sent: the resource has fields of its own for what became of it.
+        event: event_of(id, None, content)?,
+        priority: row.priority,
+        delivery_count: row.delivery_count,
+        failure_count: row.failure_count,
+        lost_lease_count: row.lost_lease_count,
+        send_time: row.sent_at.as_millis(),
+        visible_time: due_in(MessageState::Delayed),
+        lease_expire_time: due_in(MessageState::Leased),
+        expire_time: row.expires_at.as_millis(),
+        dead_letter: death.transpose()?,
+        finish_time: due_in(MessageState::Completed).or(due_in(MessageState::Cancelled)),
+        size_bytes: row.size_bytes,
+    })
+}
+
+/// A page of messages of that queue.
+pub(crate) fn messages_of(
+    rows: &[DeliveryRow],
+    contents: &[Arc<MessageContent>],
+    place: &Place<'_>,
+) -> Result<Vec<Message>, ApiError> {
+    if rows.len() != contents.len() {
+        return Err(ApiError::internal(format!("{} messages, {} contents", rows.len(), contents.len())));
+    }
+    rows.iter().zip(contents).map(|(row, content)| message_of(row, content, place)).collect()
+}
+
+fn event_of(
+    message: MessageId,
+    dead_letter: Option<&DeadLetter>,
+    content: &MessageContent,
+) -> Result<Event, ApiError> {
     let data = kind_from_core(content.data_kind).map(|kind| (kind, content.data.to_vec()));
     let mut event = Event::from_stored(&content.attributes, data).map_err(|error| {
-        ApiError::internal(format!("attributes of message {} cannot be read: {error}", grant.message))
+        ApiError::internal(format!("attributes of message {message} cannot be read: {error}"))
     })?;
-    if let Some(dead_letter) = &grant.dead_letter {
+    if let Some(dead_letter) = dead_letter {
         mark_dead_letter(&mut event, dead_letter);
     }
     Ok(event)
 }
 
 fn mark_dead_letter(event: &mut Event, dead_letter: &DeadLetter) {
-    let reason = match dead_letter.reason {
-        DeadReason::AttemptsSpent => "attempts_spent",
-        DeadReason::LeasesLost => "leases_lost",
-    };
     for (name, value) in [
-        (DEAD_LETTER_REASON, reason),
+        (DEAD_LETTER_REASON, reason_of(dead_letter.reason)),
         (DEAD_LETTER_QUEUE, &dead_letter.queue),
         (DEAD_LETTER_TIME, &time::render(dead_letter.at.as_millis())),
     ] {
         event.attributes.retain(|(own, _)| own != name);
         event.attributes.push((name.to_owned(), AttributeValue::from(value)));
+    }
+}
+
+fn reason_of(reason: DeadReason) -> &'static str {
+    match reason {
+        DeadReason::AttemptsSpent => "attempts_spent",
+        DeadReason::LeasesLost => "leases_lost",
+    }
+}
+
+/// The state that a peek looks into.
+pub(crate) fn state_to_core(state: MessageState) -> DeliveryState {
+    match state {
+        MessageState::Cancelled => DeliveryState::Cancelled,
+        MessageState::Completed => DeliveryState::Completed,
+        MessageState::Dead => DeliveryState::Dead,
+        MessageState::Delayed => DeliveryState::Delayed,
+        MessageState::Leased => DeliveryState::Leased,
+        MessageState::Ready => DeliveryState::Ready,
+    }
+}
+
+fn state_from_core(state: DeliveryState) -> MessageState {
+    match state {
+        DeliveryState::Cancelled => MessageState::Cancelled,
+        DeliveryState::Completed => MessageState::Completed,
+        DeliveryState::Dead => MessageState::Dead,
+        DeliveryState::Delayed => MessageState::Delayed,
+        DeliveryState::Leased => MessageState::Leased,
+        DeliveryState::Ready => MessageState::Ready,
     }
 }
 

@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use millpond_api::name::{EnvironmentName, QueueName};
-use millpond_api::queue::{Condition, ConditionStatus, Queue, QueueBody, QueueMeta, QueueStatus};
-use millpond_core::command::CreateQueue;
+use millpond_api::name::{EnvironmentName, QueueName, QueueReference};
+use millpond_api::purge::PurgeTarget;
+use millpond_api::queue::{Condition, ConditionStatus, Queue, QueueMeta, QueueStatus, QueueUpdate};
+use millpond_core::command::{self, CreateQueue};
 use millpond_core::outcome::QueueView;
 use millpond_core::row::QueueRow;
+use millpond_core::spec::QueueSpec;
 use serde_json::{Map, Value, json};
 
 use crate::convert::{spec, why};
@@ -18,35 +20,81 @@ use crate::error::ApiError;
 const DISPLAY_NAME: &str = "display_name";
 const LABELS: &str = "labels";
 const ANNOTATIONS: &str = "annotations";
+const NO_ANNOTATIONS: &str = "{}";
 
 /// The command that makes the queue.
 pub(crate) fn to_create(
     queue: Box<str>,
-    body: QueueBody,
+    update: &QueueUpdate,
     home: &EnvironmentName,
     validate_only: bool,
 ) -> Result<CreateQueue, ApiError> {
-    let mut annotations = Map::new();
-    if let Some(name) = body.display_name {
-        annotations.insert(DISPLAY_NAME.to_owned(), Value::String(name));
-    }
-    for (key, strings) in [(LABELS, body.labels), (ANNOTATIONS, body.annotations)] {
-        if let Some(strings) = strings.filter(|strings| !strings.is_empty()) {
-            annotations.insert(key.to_owned(), json!(strings));
+    let (spec, annotations) = merge(None, update, home)?;
+    Ok(CreateQueue { name: queue, spec, annotations, validate_only })
+}
+
+/// Policies and annotations as they will be: what a call names, laid over the queue as it is, or over the defaults.
+pub(crate) fn merge(
+    current: Option<&QueueView>,
+    update: &QueueUpdate,
+    home: &EnvironmentName,
+) -> Result<(QueueSpec, Box<str>), ApiError> {
+    let default = QueueSpec::default();
+    let (base, annotations) = match current {
+        Some(view) => (&view.queue.spec, &*view.queue.annotations),
+        None => (&default, NO_ANNOTATIONS),
+    };
+    Ok((spec::merge(base, &update.body.spec, &update.mask, home)?, merge_annotations(annotations, update)))
+}
+
+/// Labels, annotations and display name as they will be: what is named is replaced, or removed if it is not given.
+fn merge_annotations(base: &str, update: &QueueUpdate) -> Box<str> {
+    let mut entries: Map<String, Value> = serde_json::from_str(base).unwrap_or_default();
+    let QueueUpdate { body, mask } = update;
+    let strings = |strings: &Option<BTreeMap<_, _>>| {
+        strings.as_ref().filter(|strings| !strings.is_empty()).map(|strings| json!(strings))
+    };
+    for (named, key, value) in [
+        (mask.display_name, DISPLAY_NAME, body.display_name.as_ref().map(|name| json!(name))),
+        (mask.labels, LABELS, strings(&body.labels)),
+        (mask.annotations, ANNOTATIONS, strings(&body.annotations)),
+    ] {
+        match value {
+            Some(value) if named => drop(entries.insert(key.to_owned(), value)),
+            None if named => drop(entries.remove(key)),
+            _ => {}
         }
     }
-    Ok(CreateQueue {
-        name: queue,
-        spec: spec::to_core(body.spec, home)?,
-        annotations: Value::Object(annotations).to_string().into_boxed_str(),
-        validate_only,
-    })
+    Value::Object(entries).to_string().into_boxed_str()
+}
+
+/// The id of a queue that a call refers to in `field`. One of another environment is refused.
+pub(crate) fn queue_of(
+    field: &str,
+    reference: &QueueReference,
+    home: &EnvironmentName,
+) -> Result<Box<str>, ApiError> {
+    let name = reference.resolve(home);
+    if name.environment() != home {
+        let detail = format!("{field} is {name}, expected a queue of {home}");
+        return Err(ApiError::field(field, name.to_string(), detail));
+    }
+    Ok(name.queue().into())
+}
+
+/// What a purge removes.
+pub(crate) fn purge_target(target: PurgeTarget) -> command::PurgeTarget {
+    match target {
+        PurgeTarget::All => command::PurgeTarget::All,
+        PurgeTarget::DeadLetters => command::PurgeTarget::DeadLetters,
+        PurgeTarget::Waiting => command::PurgeTarget::Waiting,
+    }
 }
 
 /// The path under which a client knows a field that the core refuses on creation.
 pub(crate) fn path_of(field: &str) -> String {
     match field {
-        "queue_id" => field.to_owned(),
+        "etag" | "idempotency-key" | "queue_id" => field.to_owned(),
         "annotations" => "meta.annotations".to_owned(),
         "in_a_row_max" => "spec.lost_lease.in_a_row_max".to_owned(),
         path if path.starts_with("spec.") => path.to_owned(),

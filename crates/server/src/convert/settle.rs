@@ -2,14 +2,72 @@
 //!
 //! An id that is no message id names nothing that could be held: it is stale, and never gets to the core.
 
-use millpond_api::settle::LeaseId;
-use millpond_core::command::{LeaseRef, SettleAction, Settlement};
+use std::time::Duration;
+
+use millpond_api::name::EnvironmentName;
+use millpond_api::settle::{LeaseId, SettleRequest, SettleSend};
+use millpond_core::command::{LeaseRef, NewMessage, Require, Send, Settle, SettleAction, Settlement};
 use millpond_core::id::LeaseGeneration;
+
+use crate::convert::message::new_message;
+use crate::convert::queue::queue_of;
+use crate::error::ApiError;
 
 /// What the core is asked to settle.
 pub(crate) fn settlements(queue: &str, leases: &[LeaseId], action: SettleAction) -> Vec<Settlement> {
     let known = leases.iter().filter_map(lease_ref);
     known.map(|lease| Settlement { queue: queue.into(), lease, action }).collect()
+}
+
+/// Whether the core can be asked about this lease.
+pub(crate) fn could_be_held(id: &LeaseId) -> bool {
+    lease_ref(id).is_some()
+}
+
+/// A settle call as a command. `timeout` is how long extensions last that do not say. Leases that could not be held are left
+/// out.
+pub(crate) fn to_settle(
+    queue: &str,
+    request: SettleRequest,
+    timeout: Duration,
+    home: &EnvironmentName,
+) -> Result<Settle, ApiError> {
+    let acks = request.acks.iter().map(|lease| (lease, SettleAction::Ack));
+    let nacks = request.nacks.iter().map(|(lease, delay)| (lease, SettleAction::Nack(*delay)));
+    let extends = request.extends.iter();
+    let extends = extends.map(|(lease, own)| (lease, SettleAction::Extend(own.unwrap_or(timeout))));
+    let settlements = acks
+        .chain(nacks)
+        .chain(extends)
+        .filter_map(|(id, action)| Some(Settlement { queue: queue.into(), lease: lease_ref(id)?, action }));
+    let settlements = settlements.collect();
+    let sends = request.sends.into_iter().enumerate();
+    let sends = sends.map(|(at, send)| to_send(at, send, queue, home)).collect::<Result<_, _>>()?;
+    let require = if request.require_all { Require::All } else { Require::Fresh };
+    Ok(Settle { settlements, sends, require })
+}
+
+fn to_send(at: usize, send: SettleSend, queue: &str, home: &EnvironmentName) -> Result<Send, ApiError> {
+    let queue = match send.queue {
+        None => queue.into(),
+        Some(reference) => queue_of(&format!("sends[{at}].queue"), &reference, home)?,
+    };
+    let message = |event| NewMessage {
+        priority: send.priority,
+        time_to_live: send.time_to_live,
+        ..new_message(event, send.delay)
+    };
+    Ok(Send { queue, messages: send.events.into_iter().map(message).collect(), idempotency: None })
+}
+
+/// The path under which a client of a settle call knows a field that only the core refuses. The core does not say which
+/// entry it stood in.
+pub(crate) fn path_in_settle(field: &str) -> String {
+    match field {
+        "visibility_timeout" => "extends[].visibility_timeout".to_owned(),
+        "data" | "delay" | "ttl" => format!("sends[].{field}"),
+        other => other.to_owned(),
+    }
 }
 
 /// The leases to answer as stale: those that the core lists and those that it never saw. `stale` are its leases in

@@ -1,11 +1,12 @@
-//! Policies of a queue: what a client asks for, filled up with defaults, and what is shown.
+//! Policies of a queue: what a client asks for, laid over what there is, and what is shown.
 
 use std::time::Duration;
 
 use millpond_api::name::{EnvironmentName, QueueReference};
-use millpond_api::queue as wire;
+use millpond_api::queue::{self as wire, Naming, UpdateMask};
 use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec};
 
+use crate::convert::queue::queue_of;
 use crate::error::ApiError;
 
 /// A backoff of which only some is given: 1 s, doubled, at most an hour, no jitter.
@@ -16,72 +17,172 @@ const BACKOFF_DEFAULT: Backoff = Backoff {
     jitter_permille: (1_000, 1_000),
 };
 
-/// The whole spec. Where a name of another environment stands, it is refused.
-pub(crate) fn to_core(spec: wire::QueueSpec, home: &EnvironmentName) -> Result<QueueSpec, ApiError> {
+/// The spec that a call makes of `base`: what its mask leaves out stays, what it names is taken from the body or else has its
+/// default. Where a name of another environment stands, it is refused.
+pub(crate) fn merge(
+    base: &QueueSpec,
+    given: &wire::QueueSpec,
+    mask: &UpdateMask,
+    home: &EnvironmentName,
+) -> Result<QueueSpec, ApiError> {
     let default = QueueSpec::default();
-    let lost_lease = spec.lost_lease.unwrap_or_default();
-    let attempts = default.attempt_limit.unwrap_or(AttemptLimit { max: 1, counts: Counted::Deliveries });
+    let named = Named { mask };
+    let limit = default.attempt_limit.unwrap_or(AttemptLimit { max: 1, counts: Counted::Deliveries });
     Ok(QueueSpec {
-        at_limit: at_limit_to_core(spec.at_limit, spec.dead_letter_queue, home)?,
-        attempt_limit: Some(AttemptLimit {
-            max: spec.max_deliveries.unwrap_or(attempts.max),
-            counts: spec.limit_counts.map_or(attempts.counts, |counts| match counts {
-                wire::LimitCounts::Deliveries => Counted::Deliveries,
-                wire::LimitCounts::Failures => Counted::Failures,
-            }),
-        }),
-        backoff: spec.backoff.map(backoff_to_core).or(default.backoff),
-        concurrency_max: spec.concurrency_max.or(default.concurrency_max),
-        delay: spec.delay.unwrap_or(default.delay),
-        finished_retention: spec.finished_retention.unwrap_or(default.finished_retention),
-        fresh_first: spec.fresh_first.unwrap_or(default.fresh_first),
-        leased_max: spec.leased_max.unwrap_or(default.leased_max),
-        lost_lease: LostLease {
-            backs_off: lost_lease.backs_off.unwrap_or(default.lost_lease.backs_off),
-            in_a_row_max: match lost_lease.in_a_row_max {
-                None => default.lost_lease.in_a_row_max,
-                Some(0) => None,
-                Some(most) => Some(most),
-            },
-            spends_attempt: lost_lease.spends_attempt.unwrap_or(default.lost_lease.spends_attempt),
-        },
-        order: spec.order.map_or(default.order, |order| match order {
-            wire::QueueOrder::Sent => Order::Sent,
-            wire::QueueOrder::Visible => Order::Visible,
-        }),
-        retention: spec.retention.or(default.retention),
-        visibility_timeout: spec.visibility_timeout.unwrap_or(default.visibility_timeout),
+        at_limit: merge_at_limit(
+            &base.at_limit,
+            given.at_limit,
+            given.dead_letter_queue.as_ref(),
+            &named,
+            home,
+        )?,
+        attempt_limit: merge_attempt_limit(base, given, &named, limit),
+        backoff: merge_backoff(base.backoff, given.backoff.as_ref(), mask.of("backoff")),
+        concurrency_max: named.or(
+            "concurrency_max",
+            given.concurrency_max.map(Some),
+            base.concurrency_max,
+            None,
+        ),
+        delay: named.or("delay", given.delay, base.delay, default.delay),
+        finished_retention: named.or(
+            "finished_retention",
+            given.finished_retention,
+            base.finished_retention,
+            default.finished_retention,
+        ),
+        fresh_first: named.or("fresh_first", given.fresh_first, base.fresh_first, default.fresh_first),
+        leased_max: named.or("leased_max", given.leased_max, base.leased_max, default.leased_max),
+        lost_lease: merge_lost_lease(base, given.lost_lease.as_ref(), mask.of("lost_lease")),
+        order: named.or("order", given.order.map(order_to_core), base.order, default.order),
+        retention: named.or("retention", given.retention.map(Some), base.retention, default.retention),
+        visibility_timeout: named.or(
+            "visibility_timeout",
+            given.visibility_timeout,
+            base.visibility_timeout,
+            default.visibility_timeout,
+        ),
     })
 }
 
-/// With a dead-letter queue, `at_limit` says what happens once that is gone.
-fn at_limit_to_core(
+/// Chooses between what is given, what there is, and the default.
+struct Named<'m> {
+    mask: &'m UpdateMask,
+}
+
+impl Named<'_> {
+    fn or<T>(&self, field: &str, given: Option<T>, base: T, default: T) -> T {
+        match self.mask.of(field) {
+            Naming::Kept => base,
+            Naming::Parts => given.unwrap_or(base),
+            Naming::Whole => given.unwrap_or(default),
+        }
+    }
+
+    fn any(&self, fields: [&str; 2]) -> bool {
+        fields.iter().any(|field| self.mask.of(field) != Naming::Kept)
+    }
+}
+
+fn order_to_core(order: wire::QueueOrder) -> Order {
+    match order {
+        wire::QueueOrder::Sent => Order::Sent,
+        wire::QueueOrder::Visible => Order::Visible,
+    }
+}
+
+/// Two fields of the wire are one policy. A queue without a limit, which only other surfaces make, keeps none unless one of
+/// the two is named.
+fn merge_attempt_limit(
+    base: &QueueSpec,
+    given: &wire::QueueSpec,
+    named: &Named<'_>,
+    default: AttemptLimit,
+) -> Option<AttemptLimit> {
+    if !named.any(["max_deliveries", "limit_counts"]) {
+        return base.attempt_limit;
+    }
+    let own = base.attempt_limit.unwrap_or(default);
+    let counts = given.limit_counts.map(|counts| match counts {
+        wire::LimitCounts::Deliveries => Counted::Deliveries,
+        wire::LimitCounts::Failures => Counted::Failures,
+    });
+    Some(AttemptLimit {
+        max: named.or("max_deliveries", given.max_deliveries, own.max, default.max),
+        counts: named.or("limit_counts", counts, own.counts, default.counts),
+    })
+}
+
+/// What is changed of a lost lease's meaning; parts that are not given stay, or have their defaults if it is replaced.
+fn merge_lost_lease(base: &QueueSpec, given: Option<&wire::LostLease>, naming: Naming) -> LostLease {
+    let start = match naming {
+        Naming::Kept => return base.lost_lease,
+        Naming::Parts => base.lost_lease,
+        Naming::Whole => QueueSpec::default().lost_lease,
+    };
+    let nothing = wire::LostLease::default();
+    let given = given.unwrap_or(&nothing);
+    LostLease {
+        backs_off: given.backs_off.unwrap_or(start.backs_off),
+        in_a_row_max: match given.in_a_row_max {
+            None => start.in_a_row_max,
+            Some(0) => None,
+            Some(most) => Some(most),
+        },
+        spends_attempt: given.spends_attempt.unwrap_or(start.spends_attempt),
+    }
+}
+
+/// Two fields of the wire are one policy: with a dead-letter queue, `at_limit` says what happens once that is gone.
+fn merge_at_limit(
+    base: &AtLimit,
     at_limit: Option<wire::AtLimit>,
-    dead_letter_queue: Option<QueueReference>,
+    dead_letter_queue: Option<&QueueReference>,
+    named: &Named<'_>,
     home: &EnvironmentName,
 ) -> Result<AtLimit, ApiError> {
-    let Some(reference) = dead_letter_queue else {
-        return Ok(match at_limit {
-            Some(wire::AtLimit::Drop) => AtLimit::Drop,
-            Some(wire::AtLimit::DeadLetterSet) => AtLimit::DeadLetterSet,
-            None => QueueSpec::default().at_limit,
-        });
+    let (own_limit, own_queue) = match base {
+        AtLimit::Drop => (wire::AtLimit::Drop, None),
+        AtLimit::DeadLetterSet => (wire::AtLimit::DeadLetterSet, None),
+        AtLimit::MoveTo { queue, otherwise: Gone::Drop } => (wire::AtLimit::Drop, Some(queue.clone())),
+        AtLimit::MoveTo { queue, otherwise: Gone::DeadLetterSet } => {
+            (wire::AtLimit::DeadLetterSet, Some(queue.clone()))
+        }
     };
-    let name = reference.resolve(home);
-    if name.environment() != home {
-        let field = "spec.dead_letter_queue";
-        let detail = format!("{field} is {name}, expected a queue of {home}");
-        return Err(ApiError::field(field, name.to_string(), detail));
+    let given = dead_letter_queue.map(|reference| queue_of("spec.dead_letter_queue", reference, home));
+    let queue = named.or("dead_letter_queue", given.transpose()?.map(Some), own_queue, None);
+    let at_limit = named.or("at_limit", at_limit, own_limit, wire::AtLimit::DeadLetterSet);
+    Ok(match (queue, at_limit) {
+        (None, wire::AtLimit::Drop) => AtLimit::Drop,
+        (None, wire::AtLimit::DeadLetterSet) => AtLimit::DeadLetterSet,
+        (Some(queue), wire::AtLimit::Drop) => AtLimit::MoveTo { queue, otherwise: Gone::Drop },
+        (Some(queue), wire::AtLimit::DeadLetterSet) => {
+            AtLimit::MoveTo { queue, otherwise: Gone::DeadLetterSet }
+        }
+    })
+}
+
+/// Parts of a backoff that there is stay as they are, and the core refuses what does not go together. A backoff that is
+/// made has defaults that give way.
+fn merge_backoff(base: Option<Backoff>, given: Option<&wire::Backoff>, naming: Naming) -> Option<Backoff> {
+    match (naming, base, given) {
+        (Naming::Kept, base, _) => base,
+        (_, _, None) => None,
+        (Naming::Parts, Some(base), Some(given)) => Some(Backoff {
+            initial: given.initial.unwrap_or(base.initial),
+            factor_permille: given.factor.map_or(base.factor_permille, |factor| factor.0),
+            max: given.max.unwrap_or(base.max),
+            jitter_permille: (
+                given.jitter_min.map_or(base.jitter_permille.0, |jitter| jitter.0),
+                given.jitter_max.map_or(base.jitter_permille.1, |jitter| jitter.0),
+            ),
+        }),
+        (_, _, Some(given)) => Some(backoff_to_core(given)),
     }
-    let otherwise = match at_limit {
-        Some(wire::AtLimit::Drop) => Gone::Drop,
-        Some(wire::AtLimit::DeadLetterSet) | None => Gone::DeadLetterSet,
-    };
-    Ok(AtLimit::MoveTo { queue: name.queue().into(), otherwise })
 }
 
 /// A bound that is not given gives way to one that is.
-fn backoff_to_core(backoff: wire::Backoff) -> Backoff {
+fn backoff_to_core(backoff: &wire::Backoff) -> Backoff {
     let (low, high) = BACKOFF_DEFAULT.jitter_permille;
     let initial = backoff.initial;
     let max = backoff.max.unwrap_or(BACKOFF_DEFAULT.max.max(initial.unwrap_or_default()));
@@ -148,20 +249,24 @@ fn backoff_from_core(backoff: Backoff) -> wire::Backoff {
 
 #[cfg(test)]
 mod tests {
+    use millpond_api::queue::QueueUpdate;
+    use serde_json::json;
+
     use super::*;
 
     fn home() -> EnvironmentName {
         EnvironmentName::new("acme", "shop", "prod").expect("valid")
     }
 
-    #[test]
-    fn nothing_given_is_the_default_spec() {
-        assert_eq!(to_core(wire::QueueSpec::default(), &home()).ok(), Some(QueueSpec::default()));
+    /// What a body and a mask make of a spec.
+    fn update(base: &QueueSpec, body: &str, mask: Option<&str>) -> Result<QueueSpec, ApiError> {
+        let update = QueueUpdate::parse(body.as_bytes(), mask).unwrap_or_else(|error| panic!("{error}"));
+        merge(base, &update.body.spec, &update.mask, &home())
     }
 
-    #[test]
-    fn what_is_answered_means_the_same_when_it_is_sent_back() {
-        let spec = QueueSpec {
+    /// Unlike the default in every field.
+    fn other() -> QueueSpec {
+        QueueSpec {
             at_limit: AtLimit::MoveTo { queue: "dead".into(), otherwise: Gone::Drop },
             attempt_limit: Some(AttemptLimit { max: 7, counts: Counted::Failures }),
             backoff: Some(Backoff { jitter_permille: (500, 1_500), ..BACKOFF_DEFAULT }),
@@ -174,23 +279,92 @@ mod tests {
             order: Order::Sent,
             retention: Some(Duration::from_secs(3_600)),
             visibility_timeout: Duration::from_secs(1),
-        };
-        for spec in [spec, QueueSpec::default()] {
-            assert_eq!(to_core(from_core(&spec, &home()), &home()).ok(), Some(spec));
         }
+    }
+
+    fn as_body(spec: &QueueSpec) -> String {
+        let spec = serde_json::to_string(&from_core(spec, &home())).expect("json");
+        format!(r#"{{"spec":{spec}}}"#)
+    }
+
+    #[test]
+    fn nothing_named_is_nothing_changed() {
+        let unlimited = QueueSpec { attempt_limit: None, retention: None, ..other() };
+        for base in [QueueSpec::default(), other(), unlimited] {
+            for body in
+                ["", "{}", r#"{"spec":{}}"#, r#"{"spec":{"backoff":{}}}"#, r#"{"meta":{"labels":{}}}"#]
+            {
+                let body = if base.backoff.is_none() {
+                    body.replace(r#""backoff":{}"#, "")
+                } else {
+                    body.to_owned()
+                };
+                assert_eq!(update(&base, &body, None).ok(), Some(base.clone()), "{body}");
+            }
+            let body = as_body(&other());
+            assert_eq!(update(&base, &body, Some("meta.labels")).ok(), Some(base.clone()));
+        }
+    }
+
+    #[test]
+    fn what_is_answered_means_the_same_when_it_is_sent_back() {
+        for base in [QueueSpec::default(), other()] {
+            for wanted in [QueueSpec::default(), other()] {
+                let body = as_body(&wanted);
+                assert_eq!(update(&base, &body, Some("spec")).ok(), Some(wanted.clone()), "{body}");
+                if wanted == other() {
+                    assert_eq!(update(&base, &body, None).ok(), Some(wanted));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_setting_is_changed_alone_and_put_back_alone() {
+        let settings: serde_json::Value = serde_json::from_str(&as_body(&other())).expect("json");
+        let settings = settings["spec"].as_object().expect("an object").clone();
+        assert_eq!(settings.len(), 14);
+        for (name, value) in settings {
+            let body = json!({ "spec": { &name: value } }).to_string();
+            let mask = format!("spec.{name}");
+            let changed = update(&QueueSpec::default(), &body, None).expect(&name);
+            assert_ne!(changed, QueueSpec::default(), "{name}");
+            let masked = update(&QueueSpec::default(), &as_body(&other()), Some(&mask)).expect(&name);
+            // A backoff is made by defaults either way; the rest has one value only.
+            assert_eq!(masked, changed, "{name}");
+            let null = json!({ "spec": { &name: null } }).to_string();
+            for (body, mask) in [(null.as_str(), None), ("", Some(mask.as_str()))] {
+                assert_eq!(update(&changed, body, mask).ok(), Some(QueueSpec::default()), "{name} {body}");
+                assert_ne!(update(&other(), body, mask).ok(), Some(other()), "{name} {body}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_a_setting_are_changed_alone_unless_a_mask_names_the_whole() {
+        let body = r#"{"spec":{"backoff":{"initial":"2s"},"lost_lease":{"in_a_row_max":0}}}"#;
+        let parts = update(&other(), body, None).expect("valid");
+        let backoff = other().backoff.map(|backoff| Backoff { initial: Duration::from_secs(2), ..backoff });
+        assert_eq!(parts.backoff, backoff);
+        assert_eq!(parts.lost_lease, LostLease { in_a_row_max: None, ..other().lost_lease });
+        let whole = update(&other(), body, Some("spec.backoff,spec.lost_lease")).expect("valid");
+        assert_eq!(whole.backoff, Some(Backoff { initial: Duration::from_secs(2), ..BACKOFF_DEFAULT }));
+        assert_eq!(whole.lost_lease, QueueSpec::default().lost_lease);
+        let made = update(&QueueSpec::default(), body, None).expect("valid");
+        assert_eq!(made.backoff, whole.backoff);
     }
 
     #[test]
     fn a_part_of_a_backoff_never_contradicts_the_defaults_of_the_rest() {
         let hours = |hours: u64| Some(Duration::from_secs(hours * 3_600));
-        let long = backoff_to_core(wire::Backoff { initial: hours(2), ..wire::Backoff::default() });
+        let long = backoff_to_core(&wire::Backoff { initial: hours(2), ..wire::Backoff::default() });
         assert_eq!(Some(long.max), hours(2));
-        let short = backoff_to_core(wire::Backoff {
+        let short = backoff_to_core(&wire::Backoff {
             max: Some(Duration::from_millis(1)),
             ..wire::Backoff::default()
         });
         assert_eq!(short.initial, Duration::from_millis(1));
-        let wide = backoff_to_core(wire::Backoff {
+        let wide = backoff_to_core(&wire::Backoff {
             jitter_min: Some(wire::Thousandths(2_000)),
             ..wire::Backoff::default()
         });
@@ -200,8 +374,7 @@ mod tests {
     #[test]
     fn a_dead_letter_queue_of_another_environment_is_refused() {
         let other = "orgs/acme/projects/shop/envs/test/queues/dead";
-        let reference = QueueReference::parse("q", other).expect("valid");
-        let spec = wire::QueueSpec { dead_letter_queue: Some(reference), ..wire::QueueSpec::default() };
-        assert!(to_core(spec, &home()).is_err());
+        let body = json!({ "spec": { "dead_letter_queue": other } }).to_string();
+        assert!(update(&QueueSpec::default(), &body, None).is_err());
     }
 }

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{self, Query};
+use crate::idempotency::Key;
 
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
@@ -26,6 +27,8 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
         limit: None,
     })?;
     let name = EnvironmentName::new(org, project, env)?;
+    // Making it again does no harm, so that a key is looked at and not remembered.
+    Key::of(&parts.headers)?;
     extract::check_no_fields(&extract::json_body(&app, &parts.headers, body, CALL_BYTES_MAX).await?)?;
     let name = name.to_string();
     app.engine.create_environment(&name).await?;

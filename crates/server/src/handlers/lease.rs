@@ -9,7 +9,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
-use millpond_api::duration;
 use millpond_api::event::batch;
 use millpond_api::lease::LeaseRequest;
 use millpond_api::limits::{CALL_BYTES_MAX, LEASE_ANSWER_BYTES_MAX};
@@ -34,17 +33,13 @@ pub(super) async fn lease(
     Query::of(&parts.uri, &[])?;
     let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
     let request = LeaseRequest::parse(&body)?;
-    // The core has no such wait yet, and to take it without keeping it would be worse than to refuse it.
-    if let Some(max_wait) = request.max_wait {
-        let detail = "max_wait is not supported yet, expected to be left out";
-        return Err(ApiError::field("max_wait", duration::render(max_wait), detail));
-    }
     let command = Command::Lease(Lease {
         queue: place.queue()?,
         max_messages: request.max_messages,
         min_messages: request.min_messages,
         visibility_timeout: request.visibility_timeout,
         wait: request.wait,
+        max_wait: request.max_wait,
         // The engine names the call.
         waiter: WaiterId(0),
     });

@@ -5,22 +5,42 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::http::request::Parts;
 use axum::response::Response;
 use millpond_api::ErrorCode;
 use millpond_api::limits::CALL_BYTES_MAX;
 use millpond_api::name::check_id;
-use millpond_api::queue::QueueBody;
-use millpond_core::command::DeleteQueue;
+use millpond_api::purge::{PurgeRequest, render_purged};
+use millpond_api::queue::{QueueBody, QueueUpdate};
+use millpond_core::command::{DeleteQueue, Idempotency};
 use millpond_core::outcome::QueueView;
 use millpond_core::{Command, Outcome};
 use serde_json::json;
 
-use super::{lease, send, settle, unexpected};
+use super::{dead_letters, lease, messages, send, settle, unexpected};
 use crate::app::App;
 use crate::convert::{queue, why};
 use crate::error::ApiError;
 use crate::extract::{self, Place, Query};
+use crate::idempotency::{Key, mark};
+
+/// Verbs of a queue, and the method of each.
+pub(crate) const VERBS: [(&str, Method); 13] = [
+    ("ack", Method::POST),
+    ("extend", Method::POST),
+    ("lease", Method::POST),
+    ("nack", Method::POST),
+    ("pause", Method::POST),
+    ("peek", Method::POST),
+    ("purge", Method::POST),
+    ("redrive", Method::POST),
+    ("replay", Method::POST),
+    ("resume", Method::POST),
+    ("send", Method::POST),
+    ("settle", Method::POST),
+    ("why", Method::GET),
+];
 
 /// Characters of an id that the server makes: 32 of them, so that five bits choose one.
 const ID_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -36,12 +56,15 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
     if let Some(id) = given {
         check_id(id).map_err(|fault| fault.at("queue_id", id))?;
     }
+    let key = Key::of(&parts.headers)?;
     let body = extract::json_body(&app, &parts.headers, body, CALL_BYTES_MAX).await?;
-    let body = QueueBody::parse(&body)?;
-    let id = new_id(given, &body, &place)?;
-    let create = queue::to_create(id, body, &place.environment.name, validate_only)?;
-    let answer = app.submit(&place.environment, Command::CreateQueue(create)).await;
-    show(answer.map_err(|error| error.under(queue::path_of))?.outcome, &place)
+    let update = QueueUpdate::parse(&body, None)?;
+    let id = new_id(given, &update.body, &place)?;
+    let create = queue::to_create(id, &update, &place.environment.name, validate_only)?;
+    let key = key.with(&parts, &body);
+    let answer = app.submit_once(&place.environment, key, Command::CreateQueue(create)).await;
+    let (outcome, repeated) = answer.map_err(|error| error.under(queue::path_of))?;
+    Ok(mark(show(outcome, &place)?, repeated))
 }
 
 /// The id from the query, from the name in the body, or one that the server makes.
@@ -72,7 +95,7 @@ pub(crate) async fn get_or_why(State(app): State<Arc<App>>, request: Request) ->
     let explain = match place.verb {
         None => false,
         Some("why") => true,
-        Some(verb) => return Err(wrong_verb(verb, "GET")),
+        Some(verb) => return Err(wrong_verb(verb, request.method())),
     };
     Query::of(request.uri(), &[])?;
     let command = Command::GetQueue { queue: place.queue()? };
@@ -88,11 +111,11 @@ fn explain_queue(outcome: &Outcome) -> Result<Response, ApiError> {
 
 pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let query = Query::of(&parts.uri, &["allow_missing", "etag", "force", "validate_only"])?;
     let place = Place::of(&app, parts.uri.path())?;
     if let Some(verb) = place.verb {
-        return Err(wrong_verb(verb, "DELETE"));
+        return Err(wrong_verb(verb, &parts.method));
     }
+    let query = Query::of(&parts.uri, &["allow_missing", "etag", "force", "validate_only"])?;
     let command = Command::DeleteQueue(DeleteQueue {
         name: place.queue()?,
         etag: query.text("etag").map(Into::into),
@@ -100,10 +123,10 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Res
         force: query.flag("force")?,
         validate_only: query.flag("validate_only")?,
     });
-    extract::check_no_fields(&extract::json_body(&app, &parts.headers, body, CALL_BYTES_MAX).await?)?;
-    match app.submit(&place.environment, command).await?.outcome {
-        Outcome::QueueDeleted(_) => Ok(super::json("{}")),
-        other => Err(unexpected(&other)),
+    let key = no_arguments(&app, &parts, body).await?;
+    match app.submit_once(&place.environment, key, command).await? {
+        (Outcome::QueueDeleted(_), repeated) => Ok(mark(super::json("{}"), repeated)),
+        (other, _) => Err(unexpected(&other)),
     }
 }
 
@@ -117,52 +140,88 @@ pub(crate) async fn verb(State(app): State<Arc<App>>, request: Request) -> Resul
         Some("lease") => lease::lease(&app, &place, &parts, body).await,
         Some("nack") => settle::nack(&app, &place, &parts, body).await,
         Some("pause") => pause(&app, &place, &parts, body).await,
+        Some("peek") => messages::peek(&app, &place, &parts, body).await,
         Some("purge") => purge(&app, &place, &parts, body).await,
+        Some("redrive") => dead_letters::redrive(&app, &place, &parts, body).await,
+        Some("replay") => dead_letters::replay(&app, &place, &parts, body).await,
         Some("resume") => resume(&app, &place, &parts, body).await,
         Some("send") => send::send(&app, &place, &parts, body).await,
-        Some(verb) => Err(wrong_verb(verb, "POST")),
-        None => Err(ApiError::method_not_allowed("GET, DELETE")),
+        Some("settle") => settle::together(&app, &place, &parts, body).await,
+        Some(verb) => Err(wrong_verb(verb, &parts.method)),
+        None => Err(ApiError::method_not_allowed(allowed(None).unwrap_or_default())),
     }
 }
 
 /// The verb is not one of this method: of another, or of none.
-fn wrong_verb(verb: &str, method: &str) -> ApiError {
-    match verb {
-        "why" => ApiError::method_not_allowed("GET"),
-        "ack" | "extend" | "lease" | "nack" | "pause" | "purge" | "resume" | "send" => {
-            ApiError::method_not_allowed("POST")
-        }
-        _ => ApiError::new(ErrorCode::NotFound, format!("no verb {verb:?} for {method}")),
+pub(super) fn wrong_verb(verb: &str, method: &Method) -> ApiError {
+    match allowed(Some(verb)) {
+        Some(allow) => ApiError::method_not_allowed(allow),
+        None => ApiError::new(ErrorCode::NotFound, format!("no verb {verb:?} for {method}")),
+    }
+}
+
+/// The methods that a queue takes, or a verb of it, which the router cannot tell apart.
+fn allowed(verb: Option<&str>) -> Option<&'static str> {
+    let Some(verb) = verb else { return Some("GET,HEAD,DELETE,PATCH") };
+    match VERBS.iter().find(|(known, _)| *known == verb)?.1 {
+        Method::GET => Some("GET,HEAD"),
+        _ => Some("POST"),
+    }
+}
+
+/// A method that no queue and no verb takes.
+pub(crate) async fn no_method(State(app): State<Arc<App>>, request: Request) -> ApiError {
+    match Place::of(&app, request.uri().path()) {
+        Ok(Place { verb: Some(verb), .. }) => wrong_verb(verb, request.method()),
+        Ok(Place { verb: None, .. }) => ApiError::method_not_allowed(allowed(None).unwrap_or_default()),
+        Err(error) => error,
     }
 }
 
 async fn pause(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Result<Response, ApiError> {
-    no_arguments(app, parts, body).await?;
     let command = Command::PauseQueue { queue: place.queue()? };
-    show(app.submit(&place.environment, command).await?.outcome, place)
+    show_changed(app, place, parts, body, command).await
 }
 
 async fn resume(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Result<Response, ApiError> {
-    no_arguments(app, parts, body).await?;
     let command = Command::ResumeQueue { queue: place.queue()? };
-    show(app.submit(&place.environment, command).await?.outcome, place)
+    show_changed(app, place, parts, body, command).await
+}
+
+async fn show_changed(
+    app: &App,
+    place: &Place<'_>,
+    parts: &Parts,
+    body: Body,
+    command: Command,
+) -> Result<Response, ApiError> {
+    Query::of(&parts.uri, &[])?;
+    let key = no_arguments(app, parts, body).await?;
+    let (outcome, repeated) = app.submit_once(&place.environment, key, command).await?;
+    Ok(mark(show(outcome, place)?, repeated))
 }
 
 async fn purge(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Result<Response, ApiError> {
-    no_arguments(app, parts, body).await?;
-    let command = Command::PurgeQueue { queue: place.queue()? };
-    match app.submit(&place.environment, command).await?.outcome {
-        Outcome::Purged(count) => Ok(super::json(json!({ "purged_count": count.to_string() }).to_string())),
-        other => Err(unexpected(&other)),
+    Query::of(&parts.uri, &[])?;
+    let key = Key::of(&parts.headers)?;
+    let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
+    let target = queue::purge_target(PurgeRequest::parse(&body)?.target);
+    let command = Command::PurgeQueue { queue: place.queue()?, target };
+    match app.submit_once(&place.environment, key.with(parts, &body), command).await? {
+        (Outcome::Purged(count), repeated) => Ok(mark(super::json(render_purged(count)), repeated)),
+        (other, _) => Err(unexpected(&other)),
     }
 }
 
-async fn no_arguments(app: &App, parts: &Parts, body: Body) -> Result<(), ApiError> {
-    Query::of(&parts.uri, &[])?;
-    extract::check_no_fields(&extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?)
+/// The key of a call that has no fields, whose body is looked at all the same.
+async fn no_arguments(app: &App, parts: &Parts, body: Body) -> Result<Option<Idempotency>, ApiError> {
+    let key = Key::of(&parts.headers)?;
+    let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
+    extract::check_no_fields(&body)?;
+    Ok(key.with(parts, &body))
 }
 
-fn show(outcome: Outcome, place: &Place<'_>) -> Result<Response, ApiError> {
+pub(super) fn show(outcome: Outcome, place: &Place<'_>) -> Result<Response, ApiError> {
     let Outcome::Queue(view) = outcome else { return Err(unexpected(&outcome)) };
     let view: &QueueView = &view;
     let name = place.name_of(&view.queue.name)?;

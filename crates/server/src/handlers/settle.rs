@@ -1,4 +1,5 @@
-//! `:ack`, `:nack` and `:extend`: leases that are no longer held are listed, the others are settled.
+//! `:ack`, `:nack` and `:extend`: leases that are no longer held are listed, the others are settled. `:settle`: all of
+//! them and sends in one commit.
 
 use std::time::Duration;
 
@@ -7,15 +8,19 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
 use millpond_api::limits::CALL_BYTES_MAX;
-use millpond_api::settle::{AckRequest, ExtendRequest, LeaseId, NackRequest, render_stale};
+use millpond_api::settle::{
+    AckRequest, ExtendRequest, LeaseId, NackRequest, SettleRequest, render_settled, render_stale,
+};
 use millpond_core::command::{Require, Settle, SettleAction};
+use millpond_core::outcome::Sent;
 use millpond_core::{Command, Outcome};
 
 use super::{json, unexpected};
 use crate::app::App;
-use crate::convert::settle::{settlements, stale_of};
+use crate::convert::settle::{could_be_held, path_in_settle, settlements, stale_of, to_settle};
 use crate::error::ApiError;
 use crate::extract::{self, Place, Query};
+use crate::idempotency::{Key, mark};
 
 pub(super) async fn ack(
     app: &App,
@@ -82,5 +87,46 @@ async fn settle(
     match app.submit(&place.environment, Command::Settle(command)).await?.outcome {
         Outcome::Settled { stale, .. } => Ok(json(render_stale(&stale_of(leases, &stale)))),
         other => Err(unexpected(&other)),
+    }
+}
+
+/// Acks, nacks, extensions and sends in one commit.
+pub(super) async fn together(
+    app: &App,
+    place: &Place<'_>,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let key = Key::of(&parts.headers)?;
+    let body = read(app, parts, body).await?;
+    let request = SettleRequest::parse(&body)?;
+    let queue = place.queue()?;
+    let leases: Vec<LeaseId> = request.leases().cloned().collect();
+    let all_or_nothing = request.require_all || !request.sends.is_empty();
+    let unknown: Vec<_> = leases.iter().filter(|lease| !could_be_held(lease)).collect();
+    // The core cannot be asked about what is no message id. Whether there is such a queue still matters.
+    if all_or_nothing && !unknown.is_empty() {
+        queue_timeout(app, place).await?;
+        let ids: Vec<_> = unknown.iter().map(|lease| &lease.message_id).collect();
+        return Err(ApiError::lease_stale(&ids));
+    }
+    if unknown.len() == leases.len() && request.sends.is_empty() {
+        queue_timeout(app, place).await?;
+        return Ok(json(render_settled(&leases, &[])));
+    }
+    let timeout = match request.extends.iter().any(|(_, timeout)| timeout.is_none()) {
+        true => queue_timeout(app, place).await?,
+        false => Duration::ZERO,
+    };
+    let command = to_settle(&queue, request, timeout, &place.environment.name)?;
+    let key = key.with(parts, &body);
+    let answer = app.submit_once(&place.environment, key, Command::Settle(command)).await;
+    match answer.map_err(|error| error.under(path_in_settle))? {
+        (Outcome::Settled { stale, sent }, repeated) => {
+            let ids = |sent: &Sent| sent.ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let sends: Vec<_> = sent.iter().map(ids).collect();
+            Ok(mark(json(render_settled(&stale_of(leases, &stale), &sends)), repeated))
+        }
+        (other, _) => Err(unexpected(&other)),
     }
 }

@@ -20,6 +20,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 
+use crate::documented;
+
 /// How long [`Server::until`] looks.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -130,12 +132,15 @@ impl Server {
         server
     }
 
-    /// One request, with nothing added to it.
+    /// One request, with nothing added to it. Its answer must be documented.
     pub(crate) async fn raw(&self, request: Request<Body>) -> Reply {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let Ok(response) = self.router.clone().oneshot(request).await;
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, usize::MAX).await.expect("a whole body").to_vec();
-        Reply { status: parts.status, headers: parts.headers, body }
+        let reply = Reply { status: parts.status, headers: parts.headers, body };
+        documented::check(&method, &path, &reply);
+        reply
     }
 
     /// One request with these headers and the right host.

@@ -20,13 +20,21 @@ async fn a_lease_takes_one_message_unless_told() {
 }
 
 #[tokio::test]
-async fn a_wait_that_would_not_be_kept_is_refused_and_leases_nothing() {
+async fn a_batch_is_filled_for_at_most_so_long() {
     let server = Server::with_queue(json!({})).await;
     server.send(&["1"]).await;
-    let call = json!({ "max_messages": 2, "min_messages": 2, "wait": "20s", "max_wait": "1s" });
-    let reply = server.post("/v1/queues/q:lease", call).await;
-    assert_eq!(reply.refusal(), refused(400, "invalid_field"));
-    assert_eq!(server.lease(json!({})).await[0]["delivery_count"], 1);
+    let call =
+        |max_wait| json!({ "max_messages": 3, "min_messages": 2, "wait": "20s", "max_wait": max_wait });
+    // Nothing to wait for: what is there is taken.
+    assert_eq!(server.lease(call("0s")).await.len(), 1);
+    let (messages, _) = tokio::join!(server.lease(call("20s")), async {
+        server.until(|view| view.waiting > 0).await;
+        server.send(&["2"]).await;
+        server.until(|view| view.waiting > 0 && view.counters.ready == 1).await;
+        server.send(&["3"]).await
+    });
+    assert_eq!(messages.len(), 2);
+    assert_eq!(server.post("/v1/queues/q:lease", call("21s")).await.refusal(), refused(400, "invalid_field"));
 }
 
 #[tokio::test]

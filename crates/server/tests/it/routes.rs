@@ -31,14 +31,17 @@ async fn what_is_no_route_is_not_found() {
 async fn a_route_says_which_methods_it_takes() {
     let server = Server::with_queue(json!({})).await;
     for (method, path, allow) in [
-        (Method::PUT, "/v1/queues/q", "GET,HEAD,DELETE,POST"),
-        (Method::GET, "/v1/queues", "POST"),
+        (Method::PUT, "/v1/queues/q", "GET,HEAD,DELETE,PATCH"),
+        (Method::PUT, "/v1/queues/q:send", "POST"),
+        (Method::OPTIONS, "/v1/queues/q:why", "GET,HEAD"),
+        (Method::DELETE, "/v1/queues", "GET,HEAD,POST"),
         (Method::POST, "/healthz", "GET,HEAD"),
         (Method::GET, "/v1/orgs/a/projects/b/envs", "POST"),
-        (Method::POST, "/v1/queues/q", "GET, DELETE"),
+        (Method::POST, "/v1/queues/q", "GET,HEAD,DELETE,PATCH"),
         (Method::GET, "/v1/queues/q:send", "POST"),
         (Method::DELETE, "/v1/queues/q:purge", "POST"),
-        (Method::POST, "/v1/queues/q:why", "GET"),
+        (Method::PATCH, "/v1/queues/q:settle", "POST"),
+        (Method::POST, "/v1/queues/q:why", "GET,HEAD"),
     ] {
         let reply = server.call(method.clone(), path, &[], Body::empty()).await;
         assert_eq!(reply.refusal(), refused(405, "method_not_allowed"), "{method} {path}");

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::Method;
 use millpond_core::limits::CoreSettings;
 use millpond_engine::environment::EnvironmentSettings;
 use millpond_engine::{Engine, EngineSettings};
@@ -130,6 +131,25 @@ async fn s07_a_wait_that_is_over_answers_an_empty_list() {
 }
 
 #[tokio::test]
+async fn s11_a_replay_never_expires_what_it_brings_back() {
+    let timed = Timed::with_queue(json!({ "max_deliveries": 1, "retention": "120s" })).await;
+    for id in ["1", "2"] {
+        timed.send(id, "0s").await;
+        let held = timed.take("30s").await;
+        assert_eq!(timed.settle("nack", &held).await, json!([]));
+    }
+    timed.until([0, 0, 0, 2]).await;
+    timed.pass(119);
+    let replayed = timed.server.post("/v1/queues/q:replay", json!({})).await.ok();
+    assert_eq!(replayed, json!({ "replayed_count": "2" }));
+    timed.pass_millis(59_999);
+    assert_eq!(timed.take("3600s").await[0]["event"]["id"], "1", "it has a minute to live");
+    // What is over is looked for once a second.
+    timed.pass(1);
+    timed.until([0, 1, 0, 0]).await;
+}
+
+#[tokio::test]
 async fn s13_a_lease_is_held_for_12_hours_in_all() {
     let timed = Timed::with_queue(json!({})).await;
     timed.send("1", "0s").await;
@@ -181,8 +201,35 @@ async fn s15_dead_letters_in_the_own_set_live_from_their_send() {
     assert_eq!(timed.settle("nack", &held).await, json!([]));
     timed.pass_millis(1_000 * DAY - 1);
     timed.until([0, 0, 0, 1]).await;
-    timed.pass_millis(1);
+    // What is over is looked for once a second.
+    timed.pass(1);
     timed.until([0, 0, 0, 0]).await;
+}
+
+#[tokio::test]
+async fn s20_a_key_is_remembered_for_24_hours() {
+    let timed = Timed::with_queue(json!({})).await;
+    let send = json!({ "events": [event("1")] }).to_string();
+    let calls = [("/v1/queues?queue_id=made", "{}"), ("/v1/queues/q:send", send.as_str())];
+    let call = async |path: &str, body: &str| {
+        let headers = [("content-type", "application/json"), ("idempotency-key", path)];
+        timed.server.call(Method::POST, path, &headers, body.to_owned()).await
+    };
+    let mut answers = Vec::new();
+    for (path, body) in calls {
+        answers.push(call(path, body).await.ok());
+    }
+    timed.pass_millis(1_000 * DAY - 1);
+    for ((path, body), first) in calls.iter().zip(&answers) {
+        let reply = call(path, body).await;
+        assert_eq!((reply.header("millpond-idempotent-replay"), &reply.ok()), ("true", first), "{path}");
+    }
+    timed.pass_millis(1);
+    let [create, send] = calls;
+    assert_eq!(call(create.0, create.1).await.refusal(), refused(409, "queue_already_exists"));
+    let reply = call(send.0, send.1).await;
+    assert_eq!(reply.header("millpond-idempotent-replay"), "");
+    assert_ne!(reply.ok(), answers[1]);
 }
 
 /// Sylphx's rate limit; here it is the bound on work that waits.

@@ -4,9 +4,10 @@ use millpond_core::command::Send;
 use millpond_core::id::MessageId;
 use millpond_core::limits::IDEMPOTENCY_WINDOW_MAX;
 use millpond_core::outcome::Sent;
+use millpond_core::spec::QueueSpec;
 use millpond_core::time::Timestamp;
 
-use crate::auditor::{Answered, Auditor, Breach, QueueModel, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Breach, Verdict, demand};
 
 /// A send that its queue remembers.
 #[derive(Clone, Debug)]
@@ -20,8 +21,8 @@ pub struct Remembered {
 }
 
 /// How long a queue remembers a key.
-pub(super) fn remembered_until(queue: &QueueModel, sent_at: Timestamp) -> Timestamp {
-    let window = queue.spec.retention.unwrap_or(IDEMPOTENCY_WINDOW_MAX).min(IDEMPOTENCY_WINDOW_MAX);
+pub(super) fn remembered_until(spec: &QueueSpec, sent_at: Timestamp) -> Timestamp {
+    let window = spec.retention.unwrap_or(IDEMPOTENCY_WINDOW_MAX).min(IDEMPOTENCY_WINDOW_MAX);
     sent_at.plus(window)
 }
 
@@ -34,7 +35,8 @@ impl Auditor {
         };
         let Some(idempotency) = &send.idempotency else {
             demand!(!sent.repeated, "a send without a key was answered as repeated");
-            return self.sent(send, &sent.ids, answered);
+            self.sent(send, &sent.ids, answered)?;
+            return self.check_quotas(answered);
         };
         let name = (queue.number, idempotency.key.clone());
         let known = self.dedup.get(&name);
@@ -65,10 +67,11 @@ impl Auditor {
         let remembered = Remembered {
             digest: idempotency.digest,
             ids: Some(sent.ids.clone()),
-            expires_at: remembered_until(queue, sent_at),
+            expires_at: remembered_until(&queue.spec, sent_at),
         };
         self.dedup.insert(name, remembered);
-        self.sent(send, &sent.ids, answered)
+        self.sent(send, &sent.ids, answered)?;
+        self.check_quotas(answered)
     }
 
     /// A key was refused because it stands for another send.

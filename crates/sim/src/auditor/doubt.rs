@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_core::Command;
-use millpond_core::command::{LeaseRef, Send, SettleAction};
+use millpond_core::command::{LeaseRef, NewMessage, Once, Send, SettleAction, UpdateQueue};
 use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
-use millpond_core::row::{DeliveryRow, DeliveryState};
+use millpond_core::row::{DeliveryRow, DeliveryState, QueueRow};
 use millpond_core::time::Timestamp;
 use millpond_store::MemoryDump;
 
@@ -17,12 +17,21 @@ use crate::auditor::{Auditor, Submitted, Token, Verdict, demand, token_of};
 pub(super) struct Doubt<'a> {
     /// Leases that may have been settled or taken back.
     pub(super) leases: BTreeSet<(MessageId, LeaseGeneration)>,
+    /// Those that may have been taken back.
+    pub(super) undone: BTreeSet<(MessageId, LeaseGeneration)>,
     /// Queues that may have been made, deleted, purged, paused or resumed.
     pub(super) names: BTreeSet<&'a str>,
-    /// Messages of these leases, and those that were granted to somebody who never heard of it.
+    /// Messages of these leases, those that were granted to somebody who never heard of it, and those that may have been
+    /// removed, replayed or moved.
     pub(super) messages: BTreeSet<MessageId>,
+    /// Those that may have been replayed or moved.
+    pub(super) afresh: BTreeSet<MessageId>,
     /// Sends that may have been taken.
     pub(super) sends: Vec<&'a Send>,
+    /// Changes of queues that may have been made.
+    pub(super) updates: Vec<&'a UpdateQueue>,
+    /// Calls that may be remembered.
+    pub(super) calls: Vec<&'a Once>,
 }
 
 impl<'a> Doubt<'a> {
@@ -30,37 +39,71 @@ impl<'a> Doubt<'a> {
         let mut doubt =
             Self { messages: unseen.iter().map(|(message, _)| *message).collect(), ..Self::default() };
         for submitted in lost {
-            match &submitted.command {
-                Command::CreateQueue(create) => {
-                    doubt.names.insert(&create.name);
-                }
-                Command::DeleteQueue(delete) => {
-                    doubt.names.insert(&delete.name);
-                }
-                Command::PauseQueue { queue }
-                | Command::PurgeQueue { queue }
-                | Command::ResumeQueue { queue } => {
-                    doubt.names.insert(queue);
-                }
-                Command::Send(send) => doubt.sends.push(send),
-                Command::Settle(settle) => {
-                    doubt.sends.extend(&settle.sends);
-                    let leases = settle.settlements.iter().map(|settlement| settlement.lease);
-                    doubt.leases.extend(leases.map(|lease| (lease.message, lease.generation)));
-                }
-                Command::Undo(leases) => {
-                    doubt.leases.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
-                }
-                Command::CancelWait(_)
-                | Command::GetQueue { .. }
-                | Command::Lease(_)
-                | Command::SetSpace { .. }
-                | Command::Tick => {}
-            }
+            doubt.note(&submitted.command);
         }
         doubt.messages.extend(doubt.leases.iter().map(|(message, _)| *message));
+        doubt.messages.extend(&doubt.afresh);
         doubt
     }
+
+    fn note(&mut self, command: &'a Command) {
+        match command {
+            Command::CreateQueue(create) => {
+                self.names.insert(&create.name);
+            }
+            Command::DeleteQueue(delete) => {
+                self.names.insert(&delete.name);
+            }
+            Command::Once(once) => {
+                self.calls.push(once);
+                self.note(&once.command);
+            }
+            Command::PauseQueue { queue }
+            | Command::PurgeQueue { queue, .. }
+            | Command::ResumeQueue { queue } => {
+                self.names.insert(queue);
+            }
+            Command::DeleteMessage(wanted) => {
+                self.messages.insert(wanted.message);
+            }
+            Command::MoveMessages(moves) => self.afresh.extend(&moves.messages),
+            Command::Revive(revive) => self.afresh.extend(&revive.messages),
+            Command::Send(send) => self.sends.push(send),
+            Command::Settle(settle) => {
+                self.sends.extend(&settle.sends);
+                let leases = settle.settlements.iter().map(|settlement| settlement.lease);
+                self.leases.extend(leases.map(|lease| (lease.message, lease.generation)));
+            }
+            Command::Undo(leases) => {
+                self.undone.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
+                self.leases.extend(&self.undone);
+            }
+            Command::UpdateQueue(update) => self.updates.push(update),
+            Command::Browse(_)
+            | Command::CancelWait(_)
+            | Command::GetMessage(_)
+            | Command::GetQueue { .. }
+            | Command::Lease(_)
+            | Command::ListQueues { .. }
+            | Command::SetSpace { .. }
+            | Command::Tick => {}
+        }
+    }
+
+    /// Changes of this queue that may have been made.
+    pub(super) fn updates_of(&self, name: &str) -> impl Iterator<Item = &'a UpdateQueue> {
+        self.updates.iter().copied().filter(move |update| *update.name == *name)
+    }
+}
+
+/// Whether a row only waits to be removed.
+pub(crate) fn is_gone(row: &DeliveryRow, queue: &QueueRow) -> bool {
+    let purged = match row.state {
+        DeliveryState::Ready | DeliveryState::Delayed => row.entered <= queue.purged_through,
+        DeliveryState::Dead => row.entered <= queue.dead_purged_through,
+        DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Leased => false,
+    };
+    queue.deleted || purged
 }
 
 /// The rows of a dump that are not gone, by token.
@@ -73,12 +116,10 @@ impl<'a> Stored<'a> {
         let queues: BTreeMap<QueueNumber, _> = dump.queues.iter().map(|row| (row.number, row)).collect();
         let tokens: BTreeMap<Sequence, Token> =
             dump.messages.iter().map(|row| (row.sequence, token_of(&row.content))).collect();
-        let live = dump.deliveries.iter().filter(|row| {
-            let waits = matches!(row.state, DeliveryState::Ready | DeliveryState::Delayed);
-            queues
-                .get(&row.queue)
-                .is_some_and(|queue| !(queue.deleted || waits && row.entered <= queue.purged_through))
-        });
+        let live = dump
+            .deliveries
+            .iter()
+            .filter(|row| queues.get(&row.queue).is_some_and(|queue| !is_gone(row, queue)));
         let rows = live.filter_map(|row| Some((*tokens.get(&row.sequence)?, row))).collect();
         Self { rows }
     }
@@ -86,39 +127,68 @@ impl<'a> Stored<'a> {
 
 impl Auditor {
     /// A lost send is there whole or not at all.
+    fn check_whole(&self, send: &Send, stored: &Stored<'_>, doubt: &Doubt<'_>, now: Timestamp) -> Verdict {
+        let found = |message: &NewMessage| stored.rows.get(&token_of(&message.content));
+        let (present, absent): (Vec<_>, Vec<_>) =
+            send.messages.iter().partition(|message| found(message).is_some());
+        let Some(sent_at) = present.first().and_then(|message| found(message)).map(|row| row.sent_at) else {
+            return Ok(());
+        };
+        let specs = self.queue(&send.queue).into_iter().flat_map(|queue| queue.specs_since(0));
+        let retention = specs.filter_map(|spec| spec.retention).min();
+        let is_over = |message: &&NewMessage| {
+            let life = [retention, message.time_to_live].into_iter().flatten().min();
+            life.is_some_and(|life| sent_at.plus(life) <= now)
+        };
+        // Some may have been granted already and be gone since; or a lost call repeated one that was done.
+        let granted = doubt.messages.iter().any(|id| !self.by_id.contains_key(id));
+        let is_known = |message: &NewMessage| self.messages.contains_key(&token_of(&message.content));
+        let repeated = send.messages.iter().any(is_known);
+        let excused = granted || repeated || doubt.names.contains(&*send.queue);
+        demand!(
+            excused || absent.iter().all(is_over),
+            "{} of {} messages of one send are stored",
+            present.len(),
+            send.messages.len()
+        );
+        Ok(())
+    }
+
+    /// Takes over what is there of a lost send.
     pub(super) fn learn_send(
         &mut self,
         send: &Send,
         dump: &MemoryDump,
         stored: &Stored<'_>,
         doubt: &Doubt<'_>,
-        index: u64,
+        (now, index): (Timestamp, u64),
     ) -> Verdict {
+        self.check_whole(send, stored, doubt, now)?;
         let found = |token: &Token| stored.rows.get(token).copied();
         let tokens: Vec<Token> = send.messages.iter().map(|message| token_of(&message.content)).collect();
-        let present = tokens.iter().filter(|token| found(token).is_some()).count();
-        // Some may have been granted already, or expired, and be gone since.
-        let short = send.messages.iter().any(|message| message.time_to_live.is_some());
-        let granted = doubt.messages.iter().any(|id| !self.by_id.contains_key(id));
-        demand!(
-            present == 0 || present == tokens.len() || short || granted || doubt.names.contains(&*send.queue),
-            "{present} of {} messages of one send are stored",
-            tokens.len()
-        );
+        // Under which of the policies that its queue may have had meanwhile, cannot be told.
+        let changed = doubt.updates_of(&send.queue).next().is_some();
         for (message, token) in send.messages.iter().zip(&tokens) {
+            let own_delay = message.delay;
             if let Some(row) = found(token)
                 && !self.messages.contains_key(token)
             {
                 self.admit(message, row.message_id(), row.queue, index)?;
                 if let Some(message) = self.messages.get_mut(token) {
                     message.moved = row.dead_letter.is_some();
+                    if changed {
+                        message.expires = (row.expires_at, row.expires_at);
+                        message.delay = own_delay.unwrap_or_default();
+                        message.may_be_later = own_delay.is_none();
+                    }
                 }
             }
         }
         let Some(idempotency) = &send.idempotency else { return Ok(()) };
         let rows = dump.dedup.iter().filter(|row| row.key.key == idempotency.key);
         for row in rows.filter(|row| row.digest == idempotency.digest) {
-            let known = (row.key.queue, row.key.key.clone());
+            let Some(queue) = row.key.queue else { continue };
+            let known = (queue, row.key.key.clone());
             let fresh = Remembered { digest: row.digest, ids: None, expires_at: row.expires_at };
             let entry = self.dedup.entry(known).or_insert_with(|| fresh.clone());
             if entry.expires_at < row.expires_at {
@@ -135,8 +205,13 @@ impl Auditor {
         stored: &Stored<'_>,
         now: Timestamp,
     ) -> Verdict {
+        self.check_revived_whole(lost, stored, now)?;
         for submitted in lost {
-            let Command::Settle(settle) = &submitted.command else { continue };
+            let command = match &submitted.command {
+                Command::Once(once) => &*once.command,
+                command => command,
+            };
+            let Command::Settle(settle) = command else { continue };
             let fresh = settle.sends.iter().filter(|send| send.idempotency.is_none());
             let tokens: Vec<Token> =
                 fresh.flat_map(|send| &send.messages).map(|message| token_of(&message.content)).collect();
@@ -155,6 +230,40 @@ impl Auditor {
                 demand!(!held, "a settle was lost: {sent} messages were sent, and {message} was not acked");
             }
         }
+        Ok(())
+    }
+
+    /// A lost replay: all dead letters that it named are dead still, or none is.
+    fn check_revived_whole(&self, lost: &[Submitted], stored: &Stored<'_>, now: Timestamp) -> Verdict {
+        let touches = |submitted: &&Submitted| {
+            matches!(
+                submitted.command,
+                Command::DeleteMessage(_)
+                    | Command::DeleteQueue(_)
+                    | Command::MoveMessages(_)
+                    | Command::Once(_)
+                    | Command::PurgeQueue { .. }
+                    | Command::Revive(_)
+            )
+        };
+        let mut touching = lost.iter().filter(touches);
+        let (Some(one), None) = (touching.next(), touching.next()) else { return Ok(()) };
+        let Command::Revive(revive) = &one.command else { return Ok(()) };
+        let Some(&number) = self.names.get(&revive.queue) else { return Ok(()) };
+        let named: BTreeSet<_> = revive.messages.iter().collect();
+        let known = named.into_iter().filter_map(|id| self.by_id.get(id));
+        let mut left = Vec::new();
+        for token in known {
+            let Some(message) = self.messages.get(token) else { continue };
+            let Some(at) = message.dead_at.filter(|_| message.queue == number && message.expires.0 > now)
+            else {
+                continue;
+            };
+            let row = stored.rows.get(token);
+            left.push(row.is_some_and(|row| row.state == DeliveryState::Dead && row.due_at == at));
+        }
+        let whole = left.windows(2).all(|pair| pair.first() == pair.last());
+        demand!(whole, "a replay of {} was lost in part: {left:?} are still dead", revive.queue);
         Ok(())
     }
 }

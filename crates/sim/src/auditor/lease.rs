@@ -1,22 +1,15 @@
 //! Leases: who holds what, and for how long.
 
-use std::time::Duration;
-
 use millpond_core::command::Lease;
 use millpond_core::id::{LeaseGeneration, QueueNumber};
 use millpond_core::limits::LEASE_MIN;
 use millpond_core::outcome::Grant as Granted;
-use millpond_core::spec::Counted;
+use millpond_core::spec::{AttemptLimit, Counted, QueueSpec};
 use millpond_core::time::Timestamp;
 
 use crate::auditor::order::{Handed, Place};
 use crate::auditor::queue::within;
 use crate::auditor::{Answered, Auditor, Breach, Ended, Grant, Life, Verdict, demand, token_of};
-
-/// The time before another.
-fn minus(time: Timestamp, duration: Duration) -> Timestamp {
-    Timestamp::from_millis(time.as_millis() - i64::try_from(duration.as_millis()).unwrap_or(0))
-}
 
 impl Auditor {
     /// A lease call got messages, or none.
@@ -27,7 +20,7 @@ impl Auditor {
         self.check_wait(lease, grants.len(), answered)?;
         let stable = self.name_is_stable(&lease.queue, answered.submitted.index);
         let Some(&number) = self.names.get(&lease.queue).filter(|_| stable) else {
-            self.granted_by_some_queue(lease, grants);
+            self.granted_by_some_queue(lease, grants, answered.index);
             return Ok(());
         };
         for (grant, content) in grants.iter().zip(answered.contents) {
@@ -40,32 +33,45 @@ impl Auditor {
             );
         }
         if let Some(first) = grants.first() {
-            let visibility = self.visibility(lease, number);
-            self.check_concurrency(number, minus(first.lease_until, visibility))?;
+            self.check_concurrency(number, first.leased_at, answered)?;
         }
-        self.hand_out(number, lease, grants, answered);
+        self.hand_out(number, grants, answered);
         Ok(())
     }
 
     /// The name has changed hands meanwhile: which queue granted is not known.
-    fn granted_by_some_queue(&mut self, lease: &Lease, grants: &[Granted]) {
+    fn granted_by_some_queue(&mut self, lease: &Lease, grants: &[Granted], index: u64) {
         for grant in grants {
             let Some(token) = self.by_id.get(&grant.message).copied() else { continue };
             let known = self.messages.get(&token).map(|message| message.queue);
             let Some(queue) = self.names.get(&lease.queue).copied().or(known) else { continue };
             self.unseen.insert((grant.message, grant.generation));
             let until = (grant.lease_until, grant.lease_until);
-            let granted_at = minus(grant.lease_until, self.visibility(lease, queue));
-            let made = Grant { queue, granted_at, until, ended: Ended::PerhapsUndone, void: false };
+            let granted_at = grant.leased_at;
+            let made = Grant { queue, asked: 0, granted_at, until, ended: Ended::PerhapsUndone, void: false };
             if let Some(message) = self.messages.get_mut(&token) {
                 message.grants.insert(grant.generation, made);
+                message.changed = index;
             }
         }
     }
 
-    fn visibility(&self, lease: &Lease, number: QueueNumber) -> Duration {
-        let by_queue = || self.queues.get(&number).map(|queue| queue.spec.visibility_timeout);
-        lease.visibility_timeout.or_else(by_queue).unwrap_or_default()
+    /// A lease lasts as long as the call says, or else the queue.
+    fn check_length(&self, lease: &Lease, grant: &Granted, number: QueueNumber, asked: u64) -> Verdict {
+        let lasts = |timeout| grant.lease_until == grant.leased_at.plus(timeout);
+        let by_queue = || {
+            let queue = self.queues.get(&number);
+            queue.is_some_and(|queue| queue.specs_since(asked).any(|spec| lasts(spec.visibility_timeout)))
+        };
+        demand!(
+            lease.visibility_timeout.map_or_else(by_queue, lasts),
+            "{} is leased from {:?} to {:?}, asked for {:?}",
+            grant.message,
+            grant.leased_at,
+            grant.lease_until,
+            lease.visibility_timeout
+        );
+        Ok(())
     }
 
     /// Fewer than wanted are an answer only when the wait is over.
@@ -75,7 +81,10 @@ impl Auditor {
         if !self.name_is_stable(&lease.queue, answered.submitted.index) {
             return Ok(());
         }
-        let least_wait = if self.unseen.is_empty() { lease.wait } else { lease.wait.min(LEASE_MIN) };
+        // What is there is waited for to become more, but not for longer than that.
+        let fills_for = lease.max_wait.unwrap_or(lease.wait).min(lease.wait);
+        let wait = if got == 0 { lease.wait } else { fills_for };
+        let least_wait = if self.unseen.is_empty() { wait } else { wait.min(LEASE_MIN) };
         let deadline = answered.submitted.stamp.plus(least_wait);
         demand!(
             got >= usize::try_from(least).unwrap_or(usize::MAX) || answered.stamp >= deadline,
@@ -93,7 +102,8 @@ impl Auditor {
         answered: &Answered<'_>,
     ) -> Verdict {
         let id = grant.message;
-        let granted_at = minus(grant.lease_until, self.visibility(lease, number));
+        let granted_at = grant.leased_at;
+        self.check_length(lease, grant, number, answered.submitted.index)?;
         demand!(
             within(granted_at, (answered.submitted.stamp, answered.stamp)),
             "{id} was granted at {granted_at:?}, not between {:?} and {:?}",
@@ -106,7 +116,9 @@ impl Auditor {
         };
         demand!(message.id == id, "message {token} was granted as {id}, sent as {}", message.id);
         // The answer waited for contents, and what came after was answered first.
-        let late = message.grants.keys().next_back().is_some_and(|newest| *newest > grant.generation);
+        let newer = message.grants.keys().next_back().is_some_and(|newest| *newest > grant.generation);
+        // Or it may be from before a replay or a move.
+        let late = newer || grant.generation <= message.unsure;
         demand!(late || message.life == Life::Alive, "{id} came back: it was {:?}", message.life);
         if message.queue != number && !late {
             self.moved(grant, number, granted_at)?;
@@ -135,9 +147,18 @@ impl Auditor {
             self.check_not_passed_over(message, granted_at)?;
         }
         let until = (grant.lease_until, grant.lease_until);
-        let made = Grant { queue: number, granted_at, until, ended: Ended::Open, void: false };
+        let asked = answered.submitted.index;
         if let Some(message) = self.messages.get_mut(&token) {
+            let ended = if grant.generation <= message.floor {
+                Ended::Lapsed
+            } else if grant.generation <= message.unsure {
+                Ended::PerhapsUndone
+            } else {
+                Ended::Open
+            };
+            let made = Grant { queue: number, asked, granted_at, until, ended, void: false };
             message.grants.insert(grant.generation, made);
+            message.changed = answered.index;
         }
         Ok(())
     }
@@ -148,6 +169,7 @@ impl Auditor {
             && message.queue == number
             && message.base.deliveries == 0
             && grant.generation <= message.base.generation
+            && grant.generation > message.unsure
         {
             message.base.generation = LeaseGeneration(grant.generation.0 - 1);
         }
@@ -178,14 +200,20 @@ impl Auditor {
         demand!(grant.dead_letter.is_some(), "{id} of {} was granted by {}", from.name, to.name);
         let before = (id, LeaseGeneration(0))..(id, grant.generation);
         let unseen = self.unseen.range(before).next().is_some();
-        demand!(unseen || message.may_be_out(&from.spec), "{id} left {} with attempts left", from.name);
-        let by_retention = to.spec.retention.map_or(Timestamp::NEVER, |retention| id.sent_at.plus(retention));
-        let expires = by_retention.max(granted_at.plus(millpond_core::limits::RETENTION_MIN));
+        let may_be_out = from.specs_since(message.last_asked()).any(|spec| message.may_be_out(spec));
+        demand!(unseen || may_be_out, "{id} left {} with attempts left", from.name);
+        let ends = |spec: &QueueSpec| spec.retention.map_or(Timestamp::NEVER, |age| id.sent_at.plus(age));
+        let by_retention: Vec<Timestamp> = to.specs_since(message.last_asked()).map(ends).collect();
+        let earliest = by_retention.iter().copied().min().unwrap_or(Timestamp::NEVER);
+        let latest = by_retention.into_iter().max().unwrap_or(Timestamp::NEVER);
+        let latest = latest.max(granted_at.plus(millpond_core::limits::RETENTION_MIN));
         let Some(message) = self.messages.get_mut(&token) else { return Ok(()) };
         message.queue = number;
         message.moved = true;
         message.purged = None;
-        message.expires = (by_retention, expires);
+        message.dead_at = None;
+        message.home = grant.dead_letter.as_ref().map(|dead| dead.queue.clone());
+        message.expires = (earliest, latest);
         message.base = super::message::Base {
             generation: LeaseGeneration(grant.generation.0 - 1),
             ..super::message::Base::default()
@@ -235,20 +263,32 @@ impl Auditor {
             message.id,
             grant.delivery_count
         );
-        let Some(limit) = queue.spec.attempt_limit else { return Ok(()) };
         let nacked = message.recent().filter(|(_, grant)| grant.ended == Ended::Nacked).count();
-        let spent = match limit.counts {
-            Counted::Deliveries => grant.delivery_count - 1,
-            Counted::Failures => u32::try_from(nacked).unwrap_or(u32::MAX),
+        let has_attempt = |limit: AttemptLimit| {
+            let spent = match limit.counts {
+                Counted::Deliveries => grant.delivery_count - 1,
+                Counted::Failures => u32::try_from(nacked).unwrap_or(u32::MAX),
+            };
+            spent < limit.max
         };
-        demand!(spent < limit.max, "{} was granted after {spent} attempts of {}", message.id, limit.max);
+        // What counted when its last lease ended.
+        let mut limits =
+            queue.specs_since(message.asked_before(grant.generation)).map(|spec| spec.attempt_limit);
+        demand!(
+            limits.any(|limit| limit.is_none_or(has_attempt)),
+            "{} was granted for the {}th time, limit {:?}",
+            message.id,
+            grant.delivery_count,
+            queue.spec.attempt_limit
+        );
         Ok(())
     }
 
     /// No more are held at once than the queue allows.
-    fn check_concurrency(&self, number: QueueNumber, at: Timestamp) -> Verdict {
+    fn check_concurrency(&self, number: QueueNumber, at: Timestamp, answered: &Answered<'_>) -> Verdict {
         let Some(queue) = self.queues.get(&number) else { return Ok(()) };
-        let limit = queue.spec.concurrency_max.unwrap_or(u32::MAX).min(queue.spec.leased_max);
+        let limit = |spec: &QueueSpec| spec.concurrency_max.unwrap_or(u32::MAX).min(spec.leased_max);
+        let limit = queue.specs_since(answered.submitted.index).map(limit).max().unwrap_or(u32::MAX);
         let held = |grant: &&Grant| grant.queue == number && grant.granted_at <= at && grant.is_held(at);
         let messages = self.messages.values().filter(|message| message.life == Life::Alive);
         let held = messages.filter(|message| message.grants.values().rev().take(1).any(|one| held(&one)));
@@ -262,20 +302,23 @@ impl Auditor {
     }
 
     /// Remembers what was handed out, for those who come later.
-    fn hand_out(&mut self, number: QueueNumber, lease: &Lease, grants: &[Granted], answered: &Answered<'_>) {
-        let visibility = self.visibility(lease, number);
+    fn hand_out(&mut self, number: QueueNumber, grants: &[Granted], answered: &Answered<'_>) {
         let Some(queue) = self.queues.get(&number) else { return };
         let mut handed = Vec::new();
         let asked = answered.submitted.index;
-        let limited = queue.spec.concurrency_max.is_some() || queue.spec.leased_max < 1_000;
+        let is_limited = |spec: &QueueSpec| spec.concurrency_max.is_some() || spec.leased_max < 1_000;
+        let limited = queue.specs_since(asked).any(is_limited);
         let prompt = answered.stamp.since(answered.submitted.stamp) < LEASE_MIN;
         if grants.is_empty() && !limited && prompt {
             handed.push(Handed { at: answered.stamp, asked, place: None });
         }
         for grant in grants {
             let Some(message) = self.message(&grant.message) else { continue };
+            if message.sent_index <= queue.order_changed {
+                continue;
+            }
             let place = Some(Place::of(message, queue, grant.delivery_count > 1));
-            handed.push(Handed { at: minus(grant.lease_until, visibility), asked, place });
+            handed.push(Handed { at: grant.leased_at, asked, place });
         }
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.handed.extend(handed);

@@ -42,7 +42,9 @@ pub enum Ended {
 pub struct Grant {
     /// The queue that granted it.
     pub queue: QueueNumber,
-    /// When.
+    /// When it was asked for; 0: nobody knows.
+    pub asked: u64,
+    /// When it was granted.
     pub granted_at: Timestamp,
     /// The earliest and the latest time at which it can end by itself.
     pub until: (Timestamp, Timestamp),
@@ -57,6 +59,11 @@ impl Grant {
     #[must_use]
     pub fn is_held(&self, now: Timestamp) -> bool {
         self.ended == Ended::Open && !self.void && self.until.0 > now
+    }
+
+    /// It may have been taken back, as if it had never been.
+    pub(super) fn is_as_if_never(&self) -> bool {
+        matches!(self.ended, Ended::Undone | Ended::PerhapsUndone) || self.void
     }
 
     /// Over for sure, at the time `now` at the earliest.
@@ -103,16 +110,30 @@ pub struct Message {
     pub queue: QueueNumber,
     /// Its priority.
     pub priority: i32,
-    /// How long it stays hidden.
+    /// How long it stays hidden, at least.
     pub delay: std::time::Duration,
+    /// It may stay hidden for longer: its queue had another delay at some time while it was sent unseen.
+    pub may_be_later: bool,
     /// Earliest and latest time at which it may be removed for its age.
     pub expires: (Timestamp, Timestamp),
     /// When its send was answered.
     pub sent_index: u64,
     /// The era of that.
     pub sent_era: u64,
-    /// It came into its queue as a dead letter.
+    /// It came into its queue in another way than by its send.
     pub moved: bool,
+    /// It was replayed.
+    pub revived: bool,
+    /// The last answer that says something about it, or the last look at what is stored.
+    pub changed: u64,
+    /// When it died, if it is known to be in the dead-letter set of its queue.
+    pub dead_at: Option<Timestamp>,
+    /// The queue from which it is known to have come as a dead letter.
+    pub home: Option<Box<str>>,
+    /// Leases up to this generation ended before its last replay or move.
+    pub floor: LeaseGeneration,
+    /// Leases up to this one may have.
+    pub unsure: LeaseGeneration,
     /// A purge found it: from when on it may not be granted.
     pub purged: Option<Timestamp>,
     /// Its leases.
@@ -121,6 +142,8 @@ pub struct Message {
     pub base: Base,
     /// What became of it.
     pub life: Life,
+    /// It may still be stored, and count against quotas.
+    pub may_be_stored: bool,
 }
 
 impl Message {
@@ -133,15 +156,47 @@ impl Message {
             queue: queue.number,
             priority: message.priority,
             delay: message.delay.unwrap_or(queue.spec.delay),
+            may_be_later: false,
             expires: (expires, expires),
             sent_index: index,
             sent_era: era,
             moved: false,
+            revived: false,
+            changed: index,
+            dead_at: None,
+            home: None,
+            floor: LeaseGeneration(0),
+            unsure: LeaseGeneration(0),
             purged: None,
             grants: BTreeMap::new(),
             base: Base::default(),
             life: Life::Alive,
+            may_be_stored: true,
         }
+    }
+
+    /// When its last lease was asked for: the policies that counted at the end of that lease counted then or later.
+    pub(super) fn last_asked(&self) -> u64 {
+        self.asked_before(LeaseGeneration::HIGHEST)
+    }
+
+    /// The same of the last lease before one. Leases that were taken back ended without a look at the policies.
+    pub(super) fn asked_before(&self, generation: LeaseGeneration) -> u64 {
+        let mut grants = self.grants.range(..generation).map(|(_, grant)| grant);
+        grants.rfind(|grant| !grant.is_as_if_never()).map_or(0, |grant| grant.asked)
+    }
+
+    /// The same of the last lease that is none of these.
+    pub(super) fn asked_without(&self, taken_back: impl Fn(LeaseGeneration) -> bool) -> u64 {
+        let stands = |(generation, grant): &(&LeaseGeneration, &Grant)| {
+            !grant.is_as_if_never() && !taken_back(**generation)
+        };
+        self.grants.iter().rfind(stands).map_or(0, |(_, grant)| grant.asked)
+    }
+
+    /// It was ready as soon as it was sent.
+    pub(super) fn was_ready_at_once(&self) -> bool {
+        self.delay.is_zero() && !self.may_be_later
     }
 
     /// Grants that the base does not count.
@@ -155,10 +210,9 @@ impl Message {
     /// Fewest and most deliveries that may be counted by now.
     #[must_use]
     pub fn deliveries(&self) -> (u32, u32) {
-        let unsure =
-            |grant: &Grant| matches!(grant.ended, Ended::Undone | Ended::PerhapsUndone) || grant.void;
-        let back = self.base.leased && self.grants.get(&self.base.generation).is_none_or(unsure);
-        let certain = self.recent().filter(|(_, grant)| !unsure(grant)).count();
+        let back =
+            self.base.leased && self.grants.get(&self.base.generation).is_none_or(Grant::is_as_if_never);
+        let certain = self.recent().filter(|(_, grant)| !grant.is_as_if_never()).count();
         let possible = self.recent().filter(|(_, grant)| grant.ended != Ended::Undone).count();
         let plus = |count: usize| self.base.deliveries + u32::try_from(count).unwrap_or(u32::MAX);
         (plus(certain).saturating_sub(u32::from(back)), plus(possible))
@@ -175,18 +229,50 @@ impl Message {
         spent || spec.lost_lease.in_a_row_max.is_some_and(|most| self.base.lost + recent >= most)
     }
 
+    /// Highest generation that it is known to have had.
+    #[must_use]
+    pub fn highest(&self) -> LeaseGeneration {
+        let granted = self.grants.keys().next_back().copied().unwrap_or_default();
+        granted.max(self.base.generation)
+    }
+
+    /// It was replayed or moved: all counts are zero, no lease is held. `unseen`: highest generation of a lease that nobody
+    /// has heard of yet, and of which nobody can tell whether it came before.
+    pub(super) fn begin_afresh(&mut self, unseen: LeaseGeneration, index: u64) {
+        self.floor = self.highest();
+        self.unsure = unseen.max(self.floor);
+        self.base = Base { generation: self.floor, ..Base::default() };
+        for grant in self.grants.values_mut() {
+            if matches!(grant.ended, Ended::Open | Ended::PerhapsUndone) {
+                grant.ended = Ended::Lapsed;
+            }
+        }
+        self.purged = None;
+        self.dead_at = None;
+        self.home = None;
+        self.changed = index;
+    }
+
+    /// It was removed while nobody held it. `unseen` as for [`Self::begin_afresh`]: such an answer may still come.
+    pub(super) fn is_removed(&mut self, unseen: LeaseGeneration, index: u64) {
+        self.unsure = self.unsure.max(unseen);
+        self.leave(false);
+        self.changed = index;
+    }
+
     /// It is not stored any more, or only because it was finished.
     pub(super) fn leave(&mut self, finished: bool) {
         if self.life == Life::Alive {
             self.life = if finished { Life::Acked } else { Life::Gone };
         }
+        self.dead_at = None;
         for grant in self.grants.values_mut().filter(|grant| grant.ended == Ended::Open) {
             grant.ended = Ended::Lapsed;
         }
     }
 
-    /// Takes over what is stored, after it was found to be allowed.
-    pub(super) fn adopt(&mut self, row: &DeliveryRow) {
+    /// Takes over what is stored, after it was found to be allowed. `taken_back`: leases that may have been.
+    pub(super) fn adopt(&mut self, row: &DeliveryRow, taken_back: impl Fn(LeaseGeneration) -> bool) {
         let leased = row.state == DeliveryState::Leased;
         self.base = Base {
             deliveries: row.delivery_count,
@@ -196,11 +282,12 @@ impl Message {
             leased,
         };
         self.expires = (row.expires_at, row.expires_at);
+        self.dead_at = (row.state == DeliveryState::Dead).then_some(row.due_at);
         for (generation, grant) in &mut self.grants {
             if leased && *generation == row.lease_generation {
                 grant.until = (row.due_at, row.due_at);
             } else if grant.ended == Ended::Open {
-                grant.ended = Ended::Lapsed;
+                grant.ended = if taken_back(*generation) { Ended::Undone } else { Ended::Lapsed };
             }
         }
     }

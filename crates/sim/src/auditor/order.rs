@@ -34,7 +34,7 @@ impl Place {
             Order::Sent => Some(sent_at),
             Order::Visible => (!retried).then(|| sent_at.plus(message.delay)),
         };
-        let known = at.filter(|_| !message.moved);
+        let known = at.filter(|_| !message.moved && !message.revived && !message.may_be_later);
         Self { priority: message.priority, retried, key: known.map(|at| (at, message.id.sequence)) }
     }
 
@@ -54,7 +54,8 @@ impl Auditor {
     /// A message is granted for the first time, at `at`: was it passed over before?
     pub(super) fn check_not_passed_over(&self, message: &Message, at: Timestamp) -> Verdict {
         let Some(queue) = self.queues.get(&message.queue) else { return Ok(()) };
-        if message.sent_era != self.era || message.moved || !message.delay.is_zero() {
+        let known = message.sent_era == self.era && message.sent_index > queue.order_changed;
+        if !known || message.moved || message.revived || !message.was_ready_at_once() {
             return Ok(());
         }
         let own = Place::of(message, queue, false);

@@ -1,5 +1,6 @@
 //! One queue as its operators know it.
 
+use millpond_core::command::PurgeTarget;
 use millpond_core::id::{QueueNumber, Sequence};
 use millpond_core::row::QueueRow;
 use millpond_core::spec::QueueSpec;
@@ -17,7 +18,15 @@ pub struct QueueModel {
     pub name: Box<str>,
     /// Its policies.
     pub spec: QueueSpec,
-    /// Its etag, as last seen.
+    /// Those that it had before, each with the time at which its end was known.
+    former: Vec<(u64, QueueSpec)>,
+    /// When the order of its messages last changed.
+    pub(super) order_changed: u64,
+    /// Labels and the like.
+    pub annotations: Box<str>,
+    /// How often its policies changed.
+    pub generation: u64,
+    /// Its etag; empty: it has changed since it was seen.
     pub etag: String,
     /// It was not deleted.
     pub alive: bool,
@@ -29,6 +38,10 @@ pub struct QueueModel {
     pub emptied: u64,
     /// Highest sequence that a purge is known to have met.
     pub purged_through: Sequence,
+    /// The last purge of its dead letters, or its deletion.
+    pub dead_emptied: u64,
+    /// Highest sequence that such a purge is known to have met.
+    pub dead_purged_through: Sequence,
     /// What was handed out in this era.
     pub(super) handed: Vec<Handed>,
 }
@@ -39,14 +52,51 @@ impl QueueModel {
             number: row.number,
             name: row.name.clone(),
             spec: row.spec.clone(),
+            former: Vec::new(),
+            order_changed: 0,
+            annotations: row.annotations.clone(),
+            generation: row.generation,
             etag: millpond_core::outcome::etag(row),
             alive: true,
             paused: row.paused_at.is_some(),
             pause_changed: index,
             emptied: 0,
             purged_through: row.purged_through,
+            dead_emptied: 0,
+            dead_purged_through: row.dead_purged_through,
             handed: Vec::new(),
         }
+    }
+
+    /// Whether its etag may be this.
+    #[must_use]
+    pub fn may_have(&self, etag: &str) -> bool {
+        self.etag.is_empty() || self.etag == etag
+    }
+
+    /// The policies that counted at some time since.
+    pub fn specs_since(&self, index: u64) -> impl Iterator<Item = &QueueSpec> {
+        let former = self.former.iter().filter(move |(until, _)| *until >= index).map(|(_, spec)| spec);
+        former.chain(std::iter::once(&self.spec))
+    }
+
+    /// It may have had these policies for a while, unseen.
+    pub(super) fn may_have_had(&mut self, spec: &QueueSpec, index: u64) {
+        self.order_changed = index;
+        self.former.push((index, spec.clone()));
+    }
+
+    /// It has this row from now on.
+    pub(super) fn take_over(&mut self, row: &QueueRow, index: u64) {
+        if self.spec != row.spec {
+            if self.spec.order != row.spec.order || self.spec.fresh_first != row.spec.fresh_first {
+                self.order_changed = index;
+            }
+            self.former.push((index, std::mem::replace(&mut self.spec, row.spec.clone())));
+        }
+        self.annotations = row.annotations.clone();
+        self.generation = row.generation;
+        self.etag = millpond_core::outcome::etag(row);
     }
 }
 
@@ -61,6 +111,13 @@ impl Auditor {
         Ok(())
     }
 
+    /// A queue was changed.
+    pub fn updated(&mut self, row: &QueueRow, index: u64) {
+        if let Some(queue) = self.queues.get_mut(&row.number) {
+            queue.take_over(row, index);
+        }
+    }
+
     /// A queue was deleted.
     pub fn deleted(&mut self, name: &str, index: u64) {
         let Some(number) = self.names.remove(name) else { return };
@@ -68,6 +125,7 @@ impl Auditor {
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.alive = false;
             queue.emptied = index;
+            queue.dead_emptied = index;
         }
     }
 
@@ -82,17 +140,47 @@ impl Auditor {
         }
     }
 
-    /// A queue was purged: what is known to have been in it may not be granted any more.
-    pub fn purged(&mut self, name: &str, answered: &Answered<'_>) {
-        let Some(&number) = self.names.get(name) else { return };
-        let Some(queue) = self.queues.get_mut(&number) else { return };
-        queue.emptied = answered.index;
-        for message in self.messages.values_mut() {
-            if message.queue == number && !message.moved && message.purged.is_none() {
-                message.purged = Some(answered.stamp);
-                queue.purged_through = queue.purged_through.max(message.id.sequence);
+    /// A queue was purged: what is known to have been in it may not be granted or shown any more.
+    pub fn purged(
+        &mut self,
+        name: &str,
+        target: PurgeTarget,
+        count: u64,
+        answered: &Answered<'_>,
+    ) -> Verdict {
+        let Some(&number) = self.names.get(name) else { return Ok(()) };
+        let highest = self.by_id.keys().map(|id| id.sequence).max().unwrap_or_default();
+        let Some(queue) = self.queues.get_mut(&number) else { return Ok(()) };
+        queue.etag.clear();
+        if target != PurgeTarget::DeadLetters {
+            queue.emptied = answered.index;
+            for message in self.messages.values_mut() {
+                let waits = message.queue == number && message.dead_at.is_none();
+                if waits && !message.moved && message.purged.is_none() {
+                    message.purged = Some(answered.stamp);
+                    message.changed = answered.index;
+                    queue.purged_through = queue.purged_through.max(message.id.sequence);
+                }
             }
         }
+        if target == PurgeTarget::Waiting {
+            return Ok(());
+        }
+        queue.dead_emptied = answered.index;
+        queue.dead_purged_through = queue.dead_purged_through.max(highest);
+        let mut certain = 0;
+        let dead = self.messages.values().filter(|one| one.queue == number && one.dead_at.is_some());
+        let dead: Vec<_> = dead.map(|message| message.id).collect();
+        for id in dead {
+            let unseen = self.unseen_of(id).unwrap_or_default();
+            let Some(message) = self.by_id.get(&id).and_then(|token| self.messages.get_mut(token)) else {
+                continue;
+            };
+            certain += u64::from(message.expires.0 > answered.stamp);
+            message.is_removed(unseen, answered.index);
+        }
+        demand!(count >= certain, "a purge of {name} removed {count} messages, {certain} were dead");
+        Ok(())
     }
 
     /// A queue was shown; what is seen must be what was done to it.
@@ -113,6 +201,15 @@ impl Auditor {
             queue.paused
         );
         demand!(queue.spec == row.spec, "{} is shown with other policies than it was given", row.name);
+        demand!(
+            queue.annotations == row.annotations && queue.generation == row.generation,
+            "{} is shown with {} and generation {}, known are {} and {}",
+            row.name,
+            row.annotations,
+            row.generation,
+            queue.annotations,
+            queue.generation
+        );
         queue.etag = millpond_core::outcome::etag(row);
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! The end of leases: settled by their holders, or taken back.
 
-use millpond_core::command::{LeaseRef, SettleAction, Settlement};
+use millpond_core::command::{LeaseRef, MessageRef, SettleAction, Settlement};
 use millpond_core::spec::{AtLimit, Gone};
 
-use crate::auditor::{Answered, Auditor, Ended, Life, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Breach, Ended, Life, Verdict, demand};
 
 impl Auditor {
     /// Whether a lease is certainly over, certainly held, or neither.
@@ -40,6 +40,7 @@ impl Auditor {
             let late = newer.granted_at <= answered.submitted.stamp;
             demand!(!late, "{lease:?} was settled although {generation} was granted");
         }
+        message.changed = answered.index;
         let Some(grant) = message.grants.get_mut(&lease.generation) else { return Ok(()) };
         match settlement.action {
             SettleAction::Ack => {
@@ -49,6 +50,9 @@ impl Auditor {
                 );
                 grant.ended = Ended::Acked;
                 message.life = Life::Acked;
+                let queue = self.queues.get(&grant.queue);
+                let kept = queue.is_some_and(|queue| !queue.spec.finished_retention.is_zero());
+                message.may_be_stored = kept;
             }
             SettleAction::Nack(_) => grant.ended = Ended::Nacked,
             SettleAction::Extend(timeout) => {
@@ -65,6 +69,7 @@ impl Auditor {
         for lease in leases {
             let Some(token) = self.by_id.get(&lease.message).copied() else { continue };
             let Some(message) = self.messages.get_mut(&token) else { continue };
+            message.changed = answered.index;
             let Some(grant) = message.grants.get_mut(&lease.generation) else { continue };
             let alive = self.queues.get(&grant.queue).is_some_and(|queue| queue.alive);
             let held = alive && grant.is_held(answered.stamp);
@@ -76,6 +81,26 @@ impl Auditor {
             }
         }
         demand!(undone >= certain, "{undone} of {leases:?} were taken back, {certain} were held");
+        Ok(())
+    }
+
+    /// A message was removed.
+    pub fn removed(&mut self, wanted: &MessageRef, answered: &Answered<'_>) -> Verdict {
+        let id = wanted.message;
+        let (Some(message), Some(&number)) = (self.message(&id), self.names.get(&wanted.queue)) else {
+            return Err(Breach(format!("{id} of {} was removed and never was there", wanted.queue)));
+        };
+        demand!(message.life != Life::Gone, "{id} was removed and was gone");
+        let alive = message.life == Life::Alive;
+        demand!(!alive || self.may_be_in(message, number), "{id} was removed from {}", wanted.queue);
+        let held = message.grants.values().any(|grant| grant.is_held(answered.stamp));
+        demand!(!held, "{id} was removed while it was held");
+        let over = alive && message.queue == number && message.expires.1 <= answered.submitted.stamp;
+        demand!(!over, "{id} was removed after it had expired at {:?}", message.expires.1);
+        let unseen = self.unseen_of(id).unwrap_or_default();
+        if let Some(message) = self.by_id.get(&id).and_then(|token| self.messages.get_mut(token)) {
+            message.is_removed(unseen, answered.index);
+        }
         Ok(())
     }
 

@@ -2,13 +2,15 @@
 //! that were lost.
 
 use millpond_core::id::{QueueNumber, Sequence};
+use millpond_core::remembered::Remembered;
 use millpond_core::row::{DeliveryRow, DeliveryState};
-use millpond_core::spec::{AtLimit, Counted, Gone};
+use millpond_core::spec::{AtLimit, AttemptLimit, Counted, Gone, QueueSpec};
 use millpond_core::time::Timestamp;
 use millpond_store::MemoryDump;
 
 use crate::auditor::dedup::remembered_until;
 use crate::auditor::doubt::{Doubt, Stored};
+use crate::auditor::queue::within;
 use crate::auditor::{
     Auditor, Breach, Ended, Grant, Life, Message, QueueModel, Submitted, Token, Verdict, demand,
 };
@@ -23,15 +25,22 @@ impl Auditor {
         self.check_all_or_none(lost, &stored, now)?;
         self.compare_queues(dump, &doubt, index)?;
         for send in &doubt.sends {
-            self.learn_send(send, dump, &stored, &doubt, index)?;
+            self.learn_send(send, dump, &stored, &doubt, (now, index))?;
         }
         for token in stored.rows.keys() {
             demand!(self.messages.contains_key(token), "message {token} is stored and was never sent");
         }
         let tokens: Vec<Token> = self.messages.keys().copied().collect();
         for token in tokens {
+            if let Some(message) = self.messages.get_mut(&token) {
+                message.may_be_stored = stored.rows.contains_key(&token);
+            }
             self.compare_message(token, stored.rows.get(&token).copied(), &doubt, now)?;
+            if let Some(message) = self.messages.get_mut(&token) {
+                message.changed = index;
+            }
         }
+        self.compare_calls(dump, &doubt, now)?;
         self.compare_dedup(dump, now)
     }
 
@@ -42,6 +51,10 @@ impl Auditor {
             let doubtful = doubt.names.contains(&*name);
             let Some(row) = row else {
                 demand!(doubtful, "queue {name} is not stored any more");
+                // It may have been changed before it was deleted.
+                if let Some(queue) = self.queues.get_mut(&number) {
+                    doubt.updates_of(&name).for_each(|update| queue.may_have_had(&update.spec, index));
+                }
                 self.deleted(&name, index);
                 continue;
             };
@@ -54,8 +67,28 @@ impl Auditor {
                 row.purged_through,
                 queue.purged_through
             );
+            demand!(
+                row.dead_purged_through >= queue.dead_purged_through,
+                "a purge of dead letters of {name} is not stored: {} below {}",
+                row.dead_purged_through,
+                queue.dead_purged_through
+            );
             queue.paused = paused;
-            queue.etag = millpond_core::outcome::etag(row);
+            let mut updates = doubt.updates_of(&name).peekable();
+            demand!(
+                updates.peek().is_some() || (queue.spec == row.spec && queue.annotations == row.annotations),
+                "queue {name} is stored with policies that it was not given"
+            );
+            for update in updates {
+                queue.may_have_had(&update.spec, index);
+            }
+            queue.take_over(row, index);
+            if row.dead_purged_through > queue.dead_purged_through {
+                queue.dead_purged_through = row.dead_purged_through;
+                if doubtful {
+                    queue.dead_emptied = index;
+                }
+            }
             if row.purged_through > queue.purged_through {
                 queue.purged_through = row.purged_through;
                 if doubtful {
@@ -65,7 +98,9 @@ impl Auditor {
             }
         }
         for row in dump.queues.iter().filter(|row| !row.deleted && !self.names.contains_key(&row.name)) {
-            demand!(doubt.names.contains(&*row.name), "queue {} is stored and was never made", row.name);
+            let may_be_made = doubt.updates_of(&row.name).any(|update| update.allow_missing);
+            let known = doubt.names.contains(&*row.name) || may_be_made;
+            demand!(known, "queue {} is stored and was never made", row.name);
         }
         let new = dump.queues.iter().filter(|row| !self.queues.contains_key(&row.number));
         for row in new.collect::<Vec<_>>() {
@@ -119,7 +154,7 @@ impl Auditor {
                 demand!(message.life == Life::Alive, "{} is stored, but was {:?}", message.id, message.life);
                 self.check_held(message, Some(row), doubt, now)?;
                 self.check_row(message, row, doubt)?;
-                self.adopt(token, row);
+                self.adopt(token, row, doubt);
             }
         }
         Ok(())
@@ -145,22 +180,36 @@ impl Auditor {
         Ok(())
     }
 
-    fn check_row(&self, message: &Message, row: &DeliveryRow, doubt: &Doubt<'_>) -> Verdict {
+    /// Whether a message may be as this row says, if nothing but what `doubt` says happened to it unseen.
+    pub(super) fn check_row(&self, message: &Message, row: &DeliveryRow, doubt: &Doubt<'_>) -> Verdict {
         let id = message.id;
         let Some(queue) = self.queues.get(&message.queue) else { return Ok(()) };
         let doubtful = doubt.messages.contains(&id);
-        let may_be_out = doubtful || message.may_be_out(&queue.spec);
+        // What a lost command took back was never granted, and the policies count that it had before.
+        let asked = message.asked_without(|generation| doubt.undone.contains(&(id, generation)));
+        let specs: Vec<&QueueSpec> = queue.specs_since(asked).collect();
+        let may_be_out = |spec: &QueueSpec| doubtful || message.may_be_out(spec);
         demand!(row.message_id() == id, "{id} is stored as {}", row.message_id());
         demand!(
-            message.moved || row.queue != message.queue || row.expires_at == message.expires.0,
+            row.lease_generation >= message.highest(),
+            "{id} had generation {} and is stored with {}",
+            message.highest(),
+            row.lease_generation
+        );
+        if doubt.afresh.contains(&id) {
+            return Ok(());
+        }
+        demand!(
+            message.moved || row.queue != message.queue || within(row.expires_at, message.expires),
             "{id} is to expire at {:?}, stored is {:?}",
-            message.expires.0,
+            message.expires,
             row.expires_at
         );
         if row.queue != message.queue {
-            demand!(row.dead_letter.is_some() && may_be_out, "{id} left {} unasked", queue.name);
-            let allowed = matches!(queue.spec.at_limit, AtLimit::MoveTo { .. });
-            demand!(allowed, "{id} moved out of {}, which moves nothing", queue.name);
+            let moves =
+                |spec: &QueueSpec| may_be_out(spec) && matches!(spec.at_limit, AtLimit::MoveTo { .. });
+            let allowed = row.dead_letter.is_some() && specs.iter().any(|spec| moves(spec));
+            demand!(allowed, "{id} left {} unasked", queue.name);
             return Ok(());
         }
         let (least, most) = message.deliveries();
@@ -172,19 +221,23 @@ impl Auditor {
         );
         match row.state {
             DeliveryState::Dead => {
-                let keeps = match &queue.spec.at_limit {
+                let keeps = |spec: &QueueSpec| match &spec.at_limit {
                     AtLimit::Drop => false,
                     AtLimit::DeadLetterSet => true,
                     AtLimit::MoveTo { otherwise, .. } => *otherwise == Gone::DeadLetterSet,
                 };
-                demand!(keeps && may_be_out, "{id} is dead with attempts left");
+                let allowed = specs.iter().any(|spec| keeps(spec) && may_be_out(spec));
+                demand!(allowed, "{id} is dead with attempts left");
             }
             DeliveryState::Ready | DeliveryState::Delayed => {
-                let spent = queue.spec.attempt_limit.is_some_and(|limit| match limit.counts {
-                    Counted::Deliveries => row.delivery_count >= limit.max,
-                    Counted::Failures => row.failure_count >= limit.max,
-                });
-                demand!(!spent, "{id} has no attempt left and is {:?}", row.state);
+                let purged = message.purged.is_some_and(|at| at < Timestamp::NEVER);
+                demand!(!purged || doubtful, "{id} was purged and is {:?}", row.state);
+                let has_attempt = |limit: AttemptLimit| match limit.counts {
+                    Counted::Deliveries => row.delivery_count < limit.max,
+                    Counted::Failures => row.failure_count < limit.max,
+                };
+                let allowed = specs.iter().any(|spec| spec.attempt_limit.is_none_or(has_attempt));
+                demand!(allowed, "{id} has no attempt left and is {:?}", row.state);
             }
             DeliveryState::Leased => {
                 let known = message.grants.contains_key(&row.lease_generation);
@@ -196,21 +249,23 @@ impl Auditor {
     }
 
     /// Takes over a row that was found to be allowed.
-    fn adopt(&mut self, token: Token, row: &DeliveryRow) {
-        let purged = self.queues.get(&row.queue).is_some_and(|queue| row.entered <= queue.purged_through);
+    fn adopt(&mut self, token: Token, row: &DeliveryRow, doubt: &Doubt<'_>) {
+        let Some(queue) = self.queues.get(&row.queue) else { return };
+        let purged = row.state == DeliveryState::Leased && row.entered <= queue.purged_through;
         let Some(message) = self.messages.get_mut(&token) else { return };
         if row.queue != message.queue {
             message.queue = row.queue;
             message.moved = true;
-            message.purged = None;
         }
-        message.adopt(row);
-        if purged {
-            message.purged.get_or_insert(Timestamp::NEVER);
-        }
+        message.revived |= doubt.afresh.contains(&message.id);
+        message.home = row.dead_letter.as_ref().map(|dead| dead.queue.clone());
+        message.home.take_if(|home| *home == queue.name);
+        message.adopt(row, |generation| doubt.undone.contains(&(row.message_id(), generation)));
+        message.purged = purged.then(|| message.purged.unwrap_or(Timestamp::NEVER));
         if row.state == DeliveryState::Leased {
             let unseen = Grant {
                 queue: row.queue,
+                asked: 0,
                 granted_at: row.leased_at,
                 until: (row.due_at, row.due_at),
                 ended: Ended::PerhapsUndone,
@@ -223,27 +278,41 @@ impl Auditor {
     }
 
     /// Whether a message may have left without its ack.
-    fn may_be_gone(&self, message: &Message, doubt: &Doubt<'_>, now: Timestamp) -> bool {
+    pub(super) fn may_be_gone(&self, message: &Message, doubt: &Doubt<'_>, now: Timestamp) -> bool {
         let Some(queue) = self.queues.get(&message.queue) else { return true };
         if !queue.alive || message.purged.is_some() || message.expires.0 <= now {
             return true;
         }
-        if doubt.names.contains(&*queue.name) || (message.moved && queue.emptied > message.sent_index) {
+        if doubt.names.contains(&*queue.name) {
+            return true;
+        }
+        if message.dead_at.is_some() {
+            return false;
+        }
+        if message.moved && queue.emptied > message.sent_index {
             return true;
         }
         let doubtful = doubt.messages.contains(&message.id);
-        if !(doubtful || message.may_be_out(&queue.spec)) {
-            return false;
-        }
-        if !self.keeps_dead(&queue.spec.at_limit, message.sent_index) {
-            return true;
-        }
-        // It may have gone on to another queue and left from there.
-        matches!(queue.spec.at_limit, AtLimit::MoveTo { .. })
-            && self.queues.values().any(|other| {
-                let aged = other.spec.retention.is_some_and(|age| message.id.sent_at.plus(age) <= now);
-                other.number != queue.number && (other.emptied > message.sent_index || aged || doubtful)
-            })
+        let mut specs = queue.specs_since(message.last_asked());
+        specs.any(|spec| {
+            if !(doubtful || message.may_be_out(spec)) {
+                return false;
+            }
+            if !self.keeps_dead(&spec.at_limit, message.sent_index) {
+                return true;
+            }
+            if queue.dead_emptied > message.sent_index {
+                return true;
+            }
+            // It may have gone on to another queue and left from there.
+            matches!(spec.at_limit, AtLimit::MoveTo { .. })
+                && self.queues.values().any(|other| {
+                    let ages = |age| message.id.sent_at.plus(age) <= now;
+                    let aged = other.specs_since(0).any(|spec| spec.retention.is_some_and(ages));
+                    let emptied = other.emptied.max(other.dead_emptied) > message.sent_index;
+                    other.number != queue.number && (emptied || aged || doubtful)
+                })
+        })
     }
 
     fn compare_dedup(&mut self, dump: &MemoryDump, now: Timestamp) -> Verdict {
@@ -252,7 +321,7 @@ impl Auditor {
             if !alive || known.expires_at <= now {
                 continue;
             }
-            let row = dump.dedup.iter().find(|row| row.key.queue == *number && row.key.key == *key);
+            let row = dump.dedup.iter().find(|row| row.key.queue == Some(*number) && row.key.key == *key);
             demand!(
                 row.is_some_and(|row| row.digest == known.digest && row.expires_at == known.expires_at),
                 "key {key} of queue {number} is forgotten before {:?}",
@@ -260,10 +329,12 @@ impl Auditor {
             );
         }
         for row in &dump.dedup {
-            let Some(queue) = self.queues.get(&row.key.queue) else { continue };
-            let window = remembered_until(queue, row.sent_at);
-            demand!(row.expires_at == window, "key {} is remembered until {:?}", row.key.key, row.expires_at);
-            let known = self.dedup.contains_key(&(row.key.queue, row.key.key.clone()));
+            let (Some(number), Remembered::Sent(sent)) = (row.key.queue, &row.answer) else { continue };
+            let Some(queue) = self.queues.get(&number) else { continue };
+            let mut windows = queue.specs_since(0).map(|spec| remembered_until(spec, sent.sent_at));
+            let allowed = windows.any(|window| row.expires_at == window);
+            demand!(allowed, "key {} is remembered until {:?}", row.key.key, row.expires_at);
+            let known = self.dedup.contains_key(&(number, row.key.key.clone()));
             if !known && queue.alive {
                 return Err(Breach(format!("key {} is stored and was never sent", row.key.key)));
             }

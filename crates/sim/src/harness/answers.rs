@@ -3,12 +3,15 @@
 use millpond_core::command::LeaseRef;
 use millpond_core::outcome::Grant;
 use millpond_core::{Command, Outcome, Stamp};
-use millpond_engine::environment::{EnvironmentAnswer, Ticket};
+use millpond_engine::environment::{Action, EnvironmentAnswer, Ticket};
 
 use super::World;
 use crate::auditor::{Answered, Breach, Submitted, Verdict, demand};
 use crate::faults::Fault;
 use crate::workload::predict;
+
+/// At rest an answer has to come within so many rounds: one for each page of what is stored, and a few.
+const ROUNDS_TO_ANSWER: usize = 2_000;
 
 impl World {
     /// An answer leaves the engine.
@@ -32,6 +35,8 @@ impl World {
             }
         }
         predict(&mut self.auditor, &answered)?;
+        self.workload.look_on(&submitted.command, &answer.outcome);
+        self.walk_on(&submitted, &answer.outcome);
         if let Outcome::Leased(grants) = &answer.outcome
             && !grants.is_empty()
         {
@@ -69,6 +74,10 @@ impl World {
                 message.queue == *number && message.life == crate::auditor::Life::Alive
             };
             let known = self.auditor.messages.values().filter(alive).count();
+            let bytes = self.auditor.messages.values().filter(alive).map(|one| one.content.size_bytes());
+            let bytes = u64::try_from(bytes.sum::<usize>()).unwrap_or(u64::MAX);
+            let counted_bytes = counters.waiting_bytes + counters.leased_bytes + counters.dead_bytes;
+            demand!(counted_bytes == bytes, "{name} counts {counters:?}, {bytes} bytes are known");
             let counted = counters.ready + counters.delayed + counters.leased + counters.dead;
             demand!(
                 usize::try_from(counted).is_ok_and(|counted| counted == known),
@@ -83,19 +92,42 @@ impl World {
         &mut self,
         name: &str,
     ) -> Result<Option<millpond_core::outcome::QueueView>, Breach> {
+        match self.ask(Command::GetQueue { queue: name.into() })?.outcome {
+            Outcome::Queue(view) => Ok(Some(*view)),
+            other => Err(Breach(format!("{name} could not be looked at: {other:?}"))),
+        }
+    }
+
+    /// Asks at the present stamp, at rest, for what changes nothing. Reads are served at once.
+    pub(super) fn ask(&mut self, command: Command) -> Result<EnvironmentAnswer, Breach> {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.environment.submit(ticket, Command::GetQueue { queue: name.into() });
+        self.environment.submit(ticket, command.clone());
         let stamp = Stamp { now: self.environment.stamp(), entropy: 0 };
-        let mut actions = Vec::new();
-        self.environment.step(&stamp, &mut actions);
-        for action in actions {
-            if let millpond_engine::environment::Action::Answer(_, answer) = action
-                && let Outcome::Queue(view) = answer.outcome
-            {
-                return Ok(Some(*view));
+        for _ in 0..ROUNDS_TO_ANSWER {
+            let mut actions = Vec::new();
+            self.environment.step(&stamp, &mut actions);
+            while let Some(action) = actions.pop() {
+                match action {
+                    Action::Answer(_, answer) => return Ok(answer),
+                    Action::Commit(changes) => {
+                        return Err(Breach(format!("{command:?} changes something: {changes:?}")));
+                    }
+                    Action::Contents(id, messages) => {
+                        let contents = self.io.contents_now(&messages)?;
+                        self.environment.contents_read(id, contents, &mut actions);
+                    }
+                    Action::Rows(id, keys) => {
+                        let rows = self.io.rows_now(&keys)?;
+                        self.environment.rows_read(id, rows);
+                    }
+                    Action::Scan(id, scan) => {
+                        let page = self.io.page_now(&scan)?;
+                        self.environment.page_read(id, page);
+                    }
+                }
             }
         }
-        Err(Breach(format!("{name} could not be looked at")))
+        Err(Breach(format!("{command:?} is not answered at rest")))
     }
 }

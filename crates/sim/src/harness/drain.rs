@@ -17,9 +17,9 @@ impl World {
     pub(super) fn drain(&mut self) -> Verdict {
         self.clock.set_right();
         self.submit(Command::SetSpace { low: false });
+        self.resume_queues()?;
+        self.bring_all_back()?;
         for round in 1..=ROUNDS {
-            // A fault of the chaos that was still to come may take the first of these with it.
-            self.resume_queues()?;
             if self.left()? == 0 {
                 return self.remove_everything();
             }
@@ -58,6 +58,7 @@ impl World {
                 min_messages: 1,
                 visibility_timeout: Some(Duration::from_secs(600)),
                 wait: Duration::ZERO,
+                max_wait: None,
                 waiter: WaiterId(0),
             }));
         }

@@ -112,9 +112,12 @@ impl World {
         self.check()
     }
 
-    /// Nothing breaks from now on; what is about to break does so now.
+    /// Nothing breaks from now on. A power cut that is about to come comes now; a fault that waits for a commit is
+    /// forgotten: it might wait until time has passed that a reopened environment knows nothing of.
     pub(super) fn heal(&mut self) -> Verdict {
         self.faults_on = false;
+        self.next_fault.set(None);
+        self.pending_fault = None;
         self.disk.heal_flushes();
         if self.disk.is_armed() { self.crash() } else { Ok(()) }
     }
@@ -131,6 +134,7 @@ impl World {
         self.disk.crash()?;
         let lost: Vec<Submitted> = std::mem::take(&mut self.tickets).into_values().collect();
         self.abandoned.clear();
+        self.walks.clear();
         let (lineage, _) = self.reopen()?;
         self.compare(&lost, self.highest_stamp)?;
         demand!(lineage == Lineage::Restarted, "after a crash it opens as {lineage:?}");
@@ -157,6 +161,7 @@ impl World {
         self.auditor = auditor;
         self.tickets.clear();
         self.abandoned.clear();
+        self.walks.clear();
         self.workload.retired.append(&mut self.workload.hands);
         self.trusts_clock = true;
         self.clock.set_right();
@@ -192,6 +197,7 @@ impl World {
             .chain(left.later.iter().map(|one| (one, false)))
         {
             let Some(submitted) = self.tickets.remove(ticket) else { continue };
+            self.walks.remove(ticket);
             // Grants whose contents were being read are durable, and are taken back.
             if doubtful || matches!(submitted.command, Command::Lease(_)) {
                 lost.push(submitted);

@@ -1,6 +1,6 @@
 //! What the engine asks for, what it is told, and what breaks meanwhile.
 
-use millpond_core::id::{LeaseGeneration, MessageId};
+use millpond_core::id::{LeaseGeneration, MessageId, Sequence};
 use millpond_core::row::DeliveryState;
 use millpond_core::{ChangeSet, DeliveryChange};
 use millpond_engine::environment::{Action, Ticket};
@@ -10,6 +10,14 @@ use crate::auditor::Verdict;
 use crate::clock::ClockFault;
 use crate::faults::{Fault, draw_commit_fault};
 use crate::io::{Event, Question};
+
+/// Messages that a commit removes.
+fn removed(changes: &ChangeSet) -> impl Iterator<Item = Sequence> + '_ {
+    changes.deliveries.iter().filter_map(|change| match change {
+        DeliveryChange::Remove(sequence) => Some(*sequence),
+        DeliveryChange::Insert(_) | DeliveryChange::Update(_) => None,
+    })
+}
 
 /// Leases that a commit leaves in somebody's hands.
 fn granted(changes: &ChangeSet) -> impl Iterator<Item = (MessageId, LeaseGeneration)> + '_ {
@@ -28,6 +36,7 @@ impl World {
                 Action::Commit(changes) => {
                     self.trace.note_commit(&changes);
                     self.auditor.unseen.extend(granted(&changes));
+                    self.auditor.removals.extend(removed(&changes).map(|sequence| (sequence, self.index)));
                     self.io.commit(changes);
                 }
                 Action::Rows(id, keys) => {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use millpond_core::command::CreateQueue;
-use millpond_core::limits::DEAD_LETTER_CHAIN_MAX;
-use millpond_core::outcome::DeadLetterProblem;
-use millpond_core::spec::AtLimit;
+use millpond_core::limits::{DEAD_LETTER_CHAIN_MAX, LEASE_MIN};
+use millpond_core::outcome::{DeadLetterProblem, QueueView};
+use millpond_core::spec::{AtLimit, QueueSpec};
 use millpond_core::{Command, Outcome, Rejection};
 
 use super::Scene;
@@ -28,16 +28,25 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     })
 }
 
+/// Whether the numbers of a spec are in their ranges, as far as the simulator draws wrong ones.
+pub(super) fn is_valid(spec: &QueueSpec) -> bool {
+    spec.visibility_timeout >= LEASE_MIN && spec.retention.is_none_or(|retention| spec.delay < retention)
+}
+
 /// What is wrong with the dead-letter queue, if anything.
-fn dead_letter_problem(auditor: &Auditor, create: &CreateQueue) -> Option<DeadLetterProblem> {
-    let AtLimit::MoveTo { queue: target, .. } = &create.spec.at_limit else { return None };
-    if *target == create.name {
+pub(super) fn dead_letter_problem(
+    auditor: &Auditor,
+    name: &str,
+    spec: &QueueSpec,
+) -> Option<DeadLetterProblem> {
+    let AtLimit::MoveTo { queue: target, .. } = &spec.at_limit else { return None };
+    if **target == *name {
         return Some(DeadLetterProblem::Itself);
     }
     let Some(mut queue) = auditor.queue(target) else { return Some(DeadLetterProblem::Missing) };
     for _ in 0..DEAD_LETTER_CHAIN_MAX {
         let AtLimit::MoveTo { queue: next, .. } = &queue.spec.at_limit else { return None };
-        if *next == create.name {
+        if **next == *name {
             return Some(DeadLetterProblem::Circle);
         }
         queue = auditor.queue(next)?;
@@ -47,33 +56,58 @@ fn dead_letter_problem(auditor: &Auditor, create: &CreateQueue) -> Option<DeadLe
 
 pub(super) fn predict(auditor: &mut Auditor, create: &CreateQueue, answered: &Answered<'_>) -> Verdict {
     let known = auditor.queue(&create.name).is_some();
-    let valid = create.spec.visibility_timeout >= Duration::from_secs(1)
-        && create.spec.retention.is_none_or(|retention| create.spec.delay < retention);
     match answered.outcome {
         Outcome::Queue(view) => {
-            demand!(valid && !known, "{} was made, valid: {valid}, known: {known}", create.name);
-            let problem = dead_letter_problem(auditor, create);
-            demand!(problem.is_none(), "{} was made with dead letters to {problem:?}", create.name);
-            demand!(view.queue.spec == create.spec, "{} was made with other policies", create.name);
-            let limit = auditor.settings.queues;
-            demand!(auditor.names.len() < limit, "{} was made beyond {limit} queues", create.name);
-            if create.validate_only { Ok(()) } else { auditor.created(&view.queue, answered.index) }
-        }
-        Outcome::Rejected(Rejection::OutOfRange { field, .. }) => {
-            demand!(!valid, "{field} of {} was refused", create.name);
-            Ok(())
+            demand!(!known, "{} was made twice", create.name);
+            made(auditor, create, view, answered)
         }
         Outcome::Rejected(Rejection::QueueAlreadyExists { name }) => {
             demand!(known, "{name} was called known");
             Ok(())
         }
-        Outcome::Rejected(Rejection::DeadLetterQueueInvalid { name, problem }) => {
-            let found = dead_letter_problem(auditor, create);
-            demand!(found == Some(*problem), "{name} as a dead-letter queue: {problem:?}, known {found:?}");
+        Outcome::Rejected(rejection) => refused(auditor, &create.name, &create.spec, rejection, answered),
+        _ => answered.out_of_place(),
+    }
+}
+
+/// A queue that was not there was made.
+pub(super) fn made(
+    auditor: &mut Auditor,
+    create: &CreateQueue,
+    view: &QueueView,
+    answered: &Answered<'_>,
+) -> Verdict {
+    demand!(is_valid(&create.spec), "{} was made with {:?}", create.name, create.spec);
+    let problem = dead_letter_problem(auditor, &create.name, &create.spec);
+    demand!(problem.is_none(), "{} was made with dead letters to {problem:?}", create.name);
+    demand!(view.queue.spec == create.spec, "{} was made with other policies", create.name);
+    demand!(view.queue.annotations == create.annotations, "{} was made with other annotations", create.name);
+    let limit = auditor.settings.queues;
+    demand!(auditor.names.len() < limit, "{} was made beyond {limit} queues", create.name);
+    if create.validate_only { Ok(()) } else { auditor.created(&view.queue, answered.index) }
+}
+
+/// A queue was not made or changed.
+pub(super) fn refused(
+    auditor: &Auditor,
+    name: &str,
+    spec: &QueueSpec,
+    rejection: &Rejection,
+    answered: &Answered<'_>,
+) -> Verdict {
+    match rejection {
+        Rejection::OutOfRange { field, .. } => {
+            demand!(!is_valid(spec), "{field} of {name} was refused");
             Ok(())
         }
-        Outcome::Rejected(Rejection::QueueLimit { limit }) => {
-            demand!(auditor.names.len() >= *limit, "{} was refused for the limit", create.name);
+        Rejection::DeadLetterQueueInvalid { name: target, problem } => {
+            let found = dead_letter_problem(auditor, name, spec);
+            demand!(found == Some(*problem), "{target} as a dead-letter queue: {problem:?}, known {found:?}");
+            Ok(())
+        }
+        Rejection::QueueLimit { limit } => {
+            let known = auditor.queue(name).is_some();
+            demand!(!known && auditor.names.len() >= *limit, "{name} was refused for the limit");
             Ok(())
         }
         _ => answered.out_of_place(),

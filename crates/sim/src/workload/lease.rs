@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use millpond_core::command::{Lease, WaiterId};
-use millpond_core::limits::{LEASE_MESSAGES_MAX, LEASE_MIN};
+use millpond_core::limits::{LEASE_MESSAGES_MAX, LEASE_MIN, WAIT_MAX};
 use millpond_core::{Command, Outcome, Rejection};
 
 use super::Scene;
@@ -21,6 +21,7 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
         min_messages,
         visibility_timeout: random.chance(500).then(|| random.millis(1_000, 15_000)),
         wait,
+        max_wait: random.chance(400).then(|| random.millis(0, 6_000)),
         waiter: WaiterId(0),
     };
     match random.below(100) {
@@ -28,6 +29,7 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
         1 => lease.min_messages = max_messages + 1,
         2 => lease.visibility_timeout = Some(Duration::from_millis(500)),
         3 => lease.wait = Duration::from_secs(21),
+        4 => lease.max_wait = Some(Duration::from_secs(21)),
         _ => {}
     }
     Command::Lease(lease)
@@ -37,7 +39,8 @@ fn is_valid(lease: &Lease) -> bool {
     (1..=LEASE_MESSAGES_MAX).contains(&lease.max_messages)
         && (1..=lease.max_messages).contains(&lease.min_messages)
         && lease.visibility_timeout.is_none_or(|timeout| timeout >= LEASE_MIN)
-        && lease.wait <= Duration::from_secs(20)
+        && lease.wait <= WAIT_MAX
+        && lease.max_wait.is_none_or(|wait| wait <= WAIT_MAX)
 }
 
 pub(super) fn predict(auditor: &mut Auditor, lease: &Lease, answered: &Answered<'_>) -> Verdict {

@@ -104,10 +104,13 @@ pub(super) fn may_be_refused(
         Rejection::QueueNotFound { name } => *name == send.queue && auditor.queue(&send.queue).is_none(),
         Rejection::OutOfRange { .. } => !is_valid(auditor, send),
         Rejection::StorageFull => auditor.space_low,
+        Rejection::ByteLimit { .. } | Rejection::MessageLimit { .. } => {
+            auditor.may_exceed(std::slice::from_ref(send), rejection)
+        }
         Rejection::IdempotencyKeyReused { .. } => auditor.key_reused(send, answered),
         Rejection::DedupLimit { limit } => {
             send.idempotency.is_some()
-                && u64::try_from(auditor.dedup.len()).is_ok_and(|known| known >= *limit)
+                && u64::try_from(auditor.dedup.len() + auditor.calls.len()).is_ok_and(|known| known >= *limit)
         }
         _ => false,
     }

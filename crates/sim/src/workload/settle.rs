@@ -100,6 +100,9 @@ fn predict_refusal(
             }
             !stale.is_empty() && (settle.require == Require::All || !settle.sends.is_empty())
         }
+        Rejection::ByteLimit { .. } | Rejection::MessageLimit { .. } => {
+            auditor.may_exceed(&settle.sends, rejection)
+        }
         Rejection::QueueNotFound { name } => auditor.queue(name).is_none(),
         Rejection::OutOfRange { field, .. } => {
             // An extension beyond the longest hold depends on the time of the grant.
@@ -115,7 +118,8 @@ fn predict_refusal(
         }
         Rejection::DedupLimit { limit } => {
             let keyed = settle.sends.iter().filter(|send| send.idempotency.is_some()).count();
-            keyed > 0 && auditor.dedup.len() + keyed > usize::try_from(*limit).unwrap_or(usize::MAX)
+            let known = auditor.dedup.len() + auditor.calls.len();
+            keyed > 0 && known + keyed > usize::try_from(*limit).unwrap_or(usize::MAX)
         }
         _ => by_send,
     };

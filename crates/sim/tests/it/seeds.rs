@@ -1,14 +1,15 @@
-//! Many seeds, none of which may go wrong. `SIM_SEED=n` runs one and prints its history on failure, `SIM_SEEDS=n` so many.
+//! Many seeds, none of which may go wrong. `SIM_SEED=n` runs one and prints the last `SIM_LINES` lines of its
+//! history on failure, `SIM_SEEDS=n` so many.
 
 use std::process::Command;
 use std::time::Instant;
 
 use millpond_sim::{Coverage, Failure, Trace, run};
 
-const SEEDS_BY_DEFAULT: u64 = 20;
+const SEEDS_BY_DEFAULT: u64 = 60;
 /// How often everything has to occur in a run.
 const LEAST: u64 = 50;
-const LINES_SHOWN: usize = 400;
+const LINES_BY_DEFAULT: u64 = 400;
 
 pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -23,7 +24,8 @@ fn commit() -> String {
 
 pub(crate) fn report(failure: &Failure) -> String {
     let lines = failure.trace.lines();
-    let shown = lines.iter().skip(lines.len().saturating_sub(LINES_SHOWN));
+    let most = usize::try_from(number("SIM_LINES").unwrap_or(LINES_BY_DEFAULT)).unwrap_or(usize::MAX);
+    let shown = lines.iter().skip(lines.len().saturating_sub(most));
     let mut text: String = shown.map(|line| format!("{line}\n")).collect();
     text.push_str(&format!("{failure} # at commit {}", commit()));
     text

@@ -2,14 +2,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use millpond_core::id::{QueueNumber, Sequence};
+use millpond_core::command::LeaseRef;
+use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
+use millpond_core::outcome::{QueueView, Sent, Why};
+use millpond_core::remembered::Remembered;
 use millpond_core::row::{DedupKey, DedupRow, DeliveryState};
 use millpond_core::{DeliveryChange, RowKey, Scan};
 use millpond_store::StoreErrorKind;
 
 use crate::Place;
 use crate::rows::{
-    Owner, assert_fails, at, counters, dedup, delivery, environment, insert, message, odd_delivery, queue,
+    Owner, assert_fails, at, call, counters, dedup, delivery, environment, insert, message, odd_delivery,
+    odd_queue, queue,
 };
 
 pub(super) fn an_empty_environment_holds_nothing(place: &mut dyn Place) {
@@ -121,14 +125,80 @@ pub(super) fn a_remembered_send_is_written_over_and_forgotten(place: &mut dyn Pl
     let first = dedup(1, "k", 5);
     owner.commit(|changes| changes.dedup_put = vec![first.clone(), dedup(2, "k", 6)]);
     assert_eq!(owner.dedup(&first.key), Some(first.clone()));
-    let second = DedupRow { digest: 0, count: 1, nonce_seed: 0, expires_at: at(i64::MAX), ..first.clone() };
+    let second = DedupRow { digest: 0, expires_at: at(i64::MAX), ..first.clone() };
     owner.commit(|changes| changes.dedup_put = vec![second.clone()]);
     assert_eq!(owner.dedup(&first.key), Some(second));
-    let missing = DedupKey { queue: QueueNumber(1), key: "never".into() };
+    let missing = DedupKey { queue: Some(QueueNumber(1)), key: "never".into() };
     owner.commit(|changes| changes.dedup_removed = vec![first.key.clone(), missing]);
     assert_eq!(owner.dedup(&first.key), None);
     let other = dedup(2, "k", 6);
     assert_eq!(owner.dedup(&other.key), Some(other));
+}
+
+pub(super) fn a_remembered_call_comes_back_whatever_its_answer(place: &mut dyn Place) {
+    let mut owner = Owner::open(place.factory().as_ref());
+    let rows: Vec<DedupRow> = (0..)
+        .zip(every_answer())
+        .map(|(number, answer)| call(&format!("key-{number}"), answer, number))
+        .collect();
+    owner.commit(|changes| changes.dedup_put = rows.clone());
+    for row in &rows {
+        assert_eq!(owner.dedup(&row.key).as_ref(), Some(row));
+    }
+    // The same key of a queue is another one, and so is that of queue 0.
+    let first = &rows[0];
+    for queue in [0, 1, u32::MAX] {
+        let of_queue = dedup(queue, &first.key.key, 1);
+        assert_eq!(owner.dedup(&of_queue.key), None);
+        owner.commit(|changes| changes.dedup_put = vec![of_queue.clone()]);
+        assert_eq!(owner.dedup(&of_queue.key), Some(of_queue));
+    }
+    assert_eq!(owner.dedup(&first.key).as_ref(), Some(first));
+    let page = owner.scan(&Scan::DedupExpiry { until: at(i64::MAX), limit: 1_000 });
+    let mut calls: Vec<DedupRow> = page.dedup.into_iter().filter(|row| row.key.queue.is_none()).collect();
+    calls.sort_by_key(|row| row.expires_at);
+    assert_eq!(calls, rows);
+    owner.commit(|changes| changes.dedup_removed = rows.iter().map(|row| row.key.clone()).collect());
+    assert!(rows.iter().all(|row| owner.dedup(&row.key).is_none()));
+    assert!(owner.dedup(&dedup(0, &first.key.key, 1).key).is_some());
+}
+
+/// Answers of every kind, with values at their edges.
+fn every_answer() -> Vec<Remembered> {
+    let id =
+        |sequence| MessageId { sent_at: at(1 << 43), sequence: Sequence(sequence), nonce: (1 << 36) - 1 };
+    let sent = Sent { ids: vec![id(1), id((1 << 48) - 1)], repeated: false };
+    let stale = vec![LeaseRef { message: id(0), generation: LeaseGeneration(u64::MAX) }];
+    let whys = [
+        Why::Paused { since: at(i64::MIN) },
+        Why::ConcurrencyFull { limit: u32::MAX, until: Some(at(i64::MAX)) },
+        Why::ConcurrencyFull { limit: 0, until: None },
+        Why::LeasedLimit { limit: 1 },
+        Why::NoConsumer { since: None },
+        Why::NoConsumer { since: Some(at(0)) },
+        Why::Delivering,
+        Why::AllDelayed { until: None },
+        Why::AllDelayed { until: Some(at(-1)) },
+        Why::AllLeased { until: None },
+        Why::AllLeased { until: Some(at(1)) },
+        Why::AllDead,
+        Why::Empty,
+    ];
+    let counters = counters(7, (1 << 62) - 100);
+    let view = |why| QueueView { queue: odd_queue(7), counters, waiting: u64::MAX, why };
+    let mut answers: Vec<Remembered> =
+        whys.into_iter().map(|why| Remembered::Queue(Box::new(view(why)))).collect();
+    answers.push(Remembered::Queue(Box::new(QueueView { queue: queue(7), ..view(Why::Empty) })));
+    answers.extend([
+        Remembered::Done,
+        Remembered::Purged(0),
+        Remembered::Purged(u64::MAX),
+        Remembered::QueueDeleted(true),
+        Remembered::QueueDeleted(false),
+        Remembered::Settled { stale: Vec::new(), sent: Vec::new() },
+        Remembered::Settled { stale, sent: vec![sent, Sent { ids: Vec::new(), repeated: true }] },
+    ]);
+    answers
 }
 
 pub(super) fn keys_of_remembered_sends_are_compared_by_bytes(place: &mut dyn Place) {
@@ -220,7 +290,7 @@ pub(super) fn answers_come_in_the_order_asked_for(place: &mut dyn Place) {
     let mut owner = Owner::open(place.factory().as_ref());
     owner.send([delivery(5), delivery(1), delivery(3)]);
     owner.commit(|changes| changes.dedup_put = vec![dedup(1, "b", 1), dedup(1, "a", 2)]);
-    let key = |key: &str| DedupKey { queue: QueueNumber(1), key: key.into() };
+    let key = |key: &str| DedupKey { queue: Some(QueueNumber(1)), key: key.into() };
     let wanted = [3, 9, 1, 3, 5].map(Sequence);
     let mut keys: Vec<RowKey> = wanted.iter().map(|&sequence| RowKey::Delivery(sequence)).collect();
     keys.insert(2, RowKey::Dedup(key("b")));

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use millpond_core::id::{LeaseGeneration, QueueNumber, Sequence};
+use millpond_core::remembered::Remembered;
 use millpond_core::row::{DeliveryRow, DeliveryState, DueKey, ReadyKey};
 use millpond_core::{ChangeSet, DeliveryChange, RowKey, Scan};
 use millpond_store::MemoryDisk;
 
 use crate::Place;
-use crate::rows::{Owner, at, counters, dedup, delivery, insert, queue};
+use crate::rows::{Owner, at, call, counters, dedup, delivery, insert, queue};
 
 const STATES: [DeliveryState; 6] = [
     DeliveryState::Delayed,
@@ -45,6 +46,7 @@ impl SplitMix {
             due_at: at(self.small()),
             expires_at: at(self.small()),
             lease_generation: LeaseGeneration(self.below(1 << 53)),
+            size_bytes: self.below(1 << 40),
             ..delivery(sequence)
         }
     }
@@ -97,12 +99,14 @@ impl Model {
             self.live.insert(self.next, ());
             insert(changes, random.row(self.next));
         }
-        // Keys are drawn apart, so that no remembered send is both written and forgotten.
+        // Keys are drawn apart, so that no remembered call is both written and forgotten.
         for key in 0..12 {
             let (name, expires_at) = (format!("key-{key}"), random.small());
-            match random.below(6) {
+            match random.below(7) {
                 0 => changes.dedup_put.push(dedup(1, &name, expires_at)),
                 1 => changes.dedup_removed.push(dedup(1, &name, 0).key),
+                2 => changes.dedup_put.push(call(&name, Remembered::Purged(key), expires_at)),
+                3 => changes.dedup_removed.push(call(&name, Remembered::Done, 0).key),
                 _ => {}
             }
         }
@@ -143,7 +147,11 @@ pub(super) fn random_commits_read_as_from_memory(place: &mut dyn Place) {
         }
         let mut keys: Vec<RowKey> =
             (0..20).map(|_| RowKey::Delivery(Sequence(random.below(model.next + 2)))).collect();
-        keys.extend((0..12).map(|key| RowKey::Dedup(dedup(1, &format!("key-{key}"), 0).key)));
+        for key in 0..12 {
+            let name = format!("key-{key}");
+            keys.push(RowKey::Dedup(dedup(1, &name, 0).key));
+            keys.push(RowKey::Dedup(call(&name, Remembered::Done, 0).key));
+        }
         let read = |owner: &mut Owner| owner.reader.read(&keys).expect("reads work");
         assert_eq!(read(&mut owner), read(&mut reference), "round {round}");
         if round % 50 == 49 {

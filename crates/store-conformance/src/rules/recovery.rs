@@ -8,7 +8,7 @@ use millpond_store::{Lineage, Opened};
 use crate::Place;
 use crate::rows::{Owner, at, counters, dedup, delivery, environment, message, odd_delivery, queue};
 
-/// Fills an environment in three commits: queues 1 and 2, deliveries 1 to 3 of which 2 is gone, remembered sends.
+/// Fills an environment in three commits: queues 1 and 2, deliveries 1 to 3 of which 2 is gone, remembered calls.
 fn fill(owner: &mut Owner) {
     owner.commit(|changes| {
         changes.queues_put = vec![queue(1), QueueRow { deleted: true, ..queue(2) }];

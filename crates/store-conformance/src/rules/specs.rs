@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millpond_core::id::{QueueNumber, Sequence, Uid};
+use millpond_core::id::QueueNumber;
 use millpond_core::row::QueueRow;
 use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec};
 use proptest::prelude::*;
@@ -10,43 +10,10 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::Place;
-use crate::rows::{Owner, at, queue};
+use crate::rows::{Owner, odd_queue, queue};
 
 pub(super) fn every_field_of_a_queue_comes_back(place: &mut dyn Place) {
-    let spec = QueueSpec {
-        at_limit: AtLimit::MoveTo { queue: "dead'\"\u{0}ü".into(), otherwise: Gone::DeadLetterSet },
-        attempt_limit: Some(AttemptLimit { max: u32::MAX, counts: Counted::Failures }),
-        backoff: Some(Backoff {
-            initial: Duration::MAX,
-            factor_permille: u32::MAX,
-            max: Duration::new(1, 1),
-            jitter_permille: (0, u32::MAX),
-        }),
-        concurrency_max: Some(0),
-        delay: Duration::from_nanos(1),
-        finished_retention: Duration::from_millis(1_500),
-        fresh_first: true,
-        leased_max: 1,
-        lost_lease: LostLease { backs_off: true, in_a_row_max: Some(10), spends_attempt: false },
-        order: Order::Sent,
-        retention: None,
-        visibility_timeout: Duration::ZERO,
-    };
-    let row = QueueRow {
-        number: QueueNumber(u32::MAX),
-        name: "n'a\"m\u{0}e".into(),
-        uid: Uid(1),
-        generation: 1 << 62,
-        revision: (1 << 62) + 1,
-        created_at: at(i64::MIN),
-        updated_at: at(i64::MAX),
-        annotations: "{\"labels\":{\"a\":\"\\u0000\"}}\n\u{0}".into(),
-        spec,
-        paused_at: Some(at(-1)),
-        purged_through: Sequence((1 << 40) - 1),
-        deleted: true,
-        sweep_owed: true,
-    };
+    let row = odd_queue(u32::MAX);
     comes_back(place, vec![row.clone(), queue(1)]);
     comes_back(place, vec![queue(u32::MAX), QueueRow { number: QueueNumber(1), name: "two".into(), ..row }]);
 }

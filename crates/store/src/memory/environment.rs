@@ -1,7 +1,7 @@
 //! Rows of one environment in ordered maps, with an ordered set for each order that can be scanned.
 //!
 //! Invariant: `ready` holds the ready key of each delivery that is ready, `due` the due key of each that is not,
-//! `expiry` the expiry key of every delivery, `dedup_expiry` that of every remembered send, and nothing else.
+//! `expiry` the expiry key of every delivery, `dedup_expiry` that of every remembered call, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};

@@ -2,10 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::{Bed, Q, number};
+use super::{Bed, Q, event, number};
 
 fn generation(message: &Value) -> u64 {
     number(&message["lease"]["lease_generation"])
+}
+
+#[test]
+fn s08_an_ack_removes_for_good() {
+    let mut bed = Bed::new(json!({}));
+    let ids = bed.send(&["1"]);
+    let held = bed.lease("q", json!({}));
+    assert_eq!(bed.settle("q", "ack", &held), json!([]));
+    assert_eq!(bed.counts("q"), [0, 0, 0, 0]);
+    assert!(bed.lease("q", json!({})).is_empty());
+    bed.refused("GET", &format!("{Q}/messages/{}", ids[0]), None, 404, "message_not_found");
 }
 
 #[test]
@@ -126,6 +137,30 @@ fn s12_a_call_lists_what_is_stale_in_its_own_order_and_settles_the_rest_once() {
     assert_eq!(bed.counts("q"), [0, 1, 0, 0], "the second is held as before");
     let again = bed.post(&ack, json!({ "leases": [third, first] }));
     assert_eq!(again, json!({ "stale_leases": [third, first] }), "a repeated ack is stale and harmless");
+}
+
+#[test]
+fn s12_generations_rise_through_replay_and_moves() {
+    let mut bed = Bed::new(json!({ "max_deliveries": 1 }));
+    bed.create("other", json!({}));
+    bed.create("source", json!({ "max_deliveries": 1, "dead_letter_queue": "other" }));
+    // Leases the one message of a queue and nacks it; answers the generation.
+    let fail = |bed: &mut Bed, queue: &str| {
+        let held = bed.lease(queue, json!({}));
+        assert_eq!(bed.settle(queue, "nack", &held), json!([]));
+        generation(&held[0])
+    };
+    bed.send(&["1"]);
+    let first = fail(&mut bed, "q");
+    assert_eq!(bed.post(&format!("{Q}:replay"), json!({})), json!({ "replayed_count": "1" }));
+    assert!(fail(&mut bed, "q") > first);
+
+    bed.post("/v1/queues/source:send", json!({ "events": [event("1")] }));
+    let mut generations = vec![fail(&mut bed, "source"), fail(&mut bed, "other")];
+    let moved = bed.post("/v1/queues/other:redrive", json!({}));
+    assert_eq!(moved, json!({ "redriven_count": "1", "skipped_count": "0" }));
+    generations.push(fail(&mut bed, "source"));
+    assert!(generations.windows(2).all(|pair| pair[0] < pair[1]), "{generations:?}");
 }
 
 #[test]

@@ -2,42 +2,98 @@
 
 use millpond_core::Outcome;
 use millpond_core::command::LeaseRef;
-use millpond_core::outcome::{Grant, Sent};
+use millpond_core::id::MessageId;
+use millpond_core::outcome::{Browsed, Grant, QueueView, Sent};
+use millpond_core::row::{DeadLetter, DeliveryRow};
+use millpond_core::time::Timestamp;
 
 use super::words::{Words, refusal, show, why};
 use super::world::World;
+
+/// Counts that are not zero.
+fn show_counts(counts: &[(&str, u64)]) -> String {
+    let counts = counts.iter().filter(|(_, count)| *count > 0);
+    counts.map(|(name, count)| format!("{name}={count} ")).collect()
+}
+
+fn show_view(view: &QueueView) -> String {
+    let counters = &view.counters;
+    let counts = show_counts(&[
+        ("ready", counters.ready),
+        ("delayed", counters.delayed),
+        ("leased", counters.leased),
+        ("dead", counters.dead),
+        ("completed", counters.completed),
+    ]);
+    format!("{counts}why={}", why(view.why))
+}
+
+fn show_dead(dead: Option<&DeadLetter>) -> String {
+    let dead = dead.map(|dead| format!(" dead_of={} reason={:?}", dead.queue, dead.reason));
+    dead.unwrap_or_default().to_lowercase()
+}
+
+fn show_bytes(view: &QueueView) -> String {
+    let counters = &view.counters;
+    let bytes = show_counts(&[
+        ("waiting", counters.waiting_bytes),
+        ("leased", counters.leased_bytes),
+        ("dead", counters.dead_bytes),
+        ("finished", counters.finished_bytes),
+    ]);
+    format!("{bytes}in_all={}", counters.bytes())
+}
 
 impl World {
     pub(super) fn show(&mut self, words: &Words<'_>, outcome: &Outcome) -> String {
         match outcome {
             Outcome::Done => String::new(),
+            Outcome::Waiting if words.verb == "browse" => String::new(),
             Outcome::Waiting => "waits".to_owned(),
+            Outcome::Browsed(page) => self.show_page(page),
+            Outcome::Message(row) => self.show_row(row),
+            Outcome::MessageDeleted => "removed".to_owned(),
+            Outcome::Tallied(tally) => format!("{} done, {} skipped", tally.done, tally.skipped),
+            Outcome::Moved { moved, skipped } => {
+                let queue = |number| self.queues.get(number).map_or("unknown", String::as_str);
+                let moved = moved.iter().map(|(id, to)| format!("{} to {}", self.name_of(id), queue(to)));
+                self.show_done(moved.collect(), skipped)
+            }
+            Outcome::Revived { revived, skipped } => {
+                let revived = revived.iter().map(|id| self.name_of(id).to_owned());
+                self.show_done(revived.collect(), skipped)
+            }
             Outcome::Leased(_) => {
                 let queue = words.get("queue").unwrap_or("jobs").to_owned();
                 self.show_leased(&queue, outcome)
             }
             Outcome::Purged(count) => format!("purged {count}"),
-            Outcome::Queue(view) if words.verb == "show" => {
-                let counters = &view.counters;
-                let counts = [
-                    ("ready", counters.ready),
-                    ("delayed", counters.delayed),
-                    ("leased", counters.leased),
-                    ("dead", counters.dead),
-                    ("completed", counters.completed),
-                ];
-                let counts: String = counts
-                    .iter()
-                    .filter(|(_, count)| *count > 0)
-                    .map(|(name, n)| format!("{name}={n} "))
-                    .collect();
-                format!("{counts}why={}", why(view.why))
+            Outcome::Queue(view) => {
+                let (name, etag) = (view.queue.name.to_string(), view.etag());
+                self.queues.insert(view.queue.number, name.clone());
+                self.identities.insert(name, etag.split('-').next().unwrap_or_default().to_owned());
+                match words.verb {
+                    "show" if words.has("bytes") => show_bytes(view),
+                    "show" => show_view(view),
+                    "update" => {
+                        format!("generation={} revision={}", view.queue.generation, view.queue.revision)
+                    }
+                    _ => String::new(),
+                }
             }
-            Outcome::Queue(_) => String::new(),
+            Outcome::Queues { views, .. } if views.is_empty() => "none".to_owned(),
+            Outcome::Queues { views, more } => {
+                let named = views.iter().map(|view| format!("{} {}", view.queue.name, show_view(view)));
+                let more = more.then(|| "and more".to_owned());
+                named.chain(more).collect::<Vec<_>>().join(", ")
+            }
             Outcome::QueueDeleted(was_there) => {
                 (if *was_there { "deleted" } else { "was not there" }).to_owned()
             }
             Outcome::Rejected(rejection) => refusal(rejection),
+            Outcome::Repeated(first) => {
+                format!("repeated: {}", self.show(words, first)).trim_end().to_owned()
+            }
             Outcome::Sent(sent) => self.show_sent(&words.bare, sent),
             Outcome::Settled { stale, sent } => {
                 let mut parts: Vec<String> = stale.iter().map(|lease| self.show_stale(lease)).collect();
@@ -51,9 +107,40 @@ impl World {
         }
     }
 
+    fn name_of(&self, id: &MessageId) -> &str {
+        self.names.get(id).map_or("unknown", String::as_str)
+    }
+
+    fn show_done(&self, mut done: Vec<String>, skipped: &[MessageId]) -> String {
+        if done.is_empty() {
+            done.push("nothing".to_owned());
+        }
+        done.extend(skipped.iter().map(|id| format!("skipped {}", self.name_of(id))));
+        done.join(", ")
+    }
+
+    pub(super) fn show_page(&self, page: &Browsed) -> String {
+        let mut names: Vec<_> = page.deliveries.iter().map(|row| self.name_of(&row.message_id())).collect();
+        if names.is_empty() {
+            names.push("nothing");
+        }
+        names.extend(page.next.map(|_| "and more"));
+        names.join(", ")
+    }
+
+    fn show_row(&self, row: &DeliveryRow) -> String {
+        let (name, state) = (self.name_of(&row.message_id()), format!("{:?}", row.state).to_lowercase());
+        let counts =
+            [row.delivery_count, row.failure_count, row.lost_lease_count].map(|count| count.to_string());
+        let due = show(row.due_at);
+        let expires =
+            if row.expires_at == Timestamp::NEVER { "never".to_owned() } else { show(row.expires_at) };
+        let dead = show_dead(row.dead_letter.as_deref());
+        format!("{name} {state} counts={} due={due} expires={expires}{dead}", counts.join("/"))
+    }
+
     fn show_stale(&self, lease: &LeaseRef) -> String {
-        let name = self.names.get(&lease.message).map_or("unknown", String::as_str);
-        format!("stale {name}")
+        format!("stale {}", self.name_of(&lease.message))
     }
 
     fn show_sent(&mut self, names: &[&str], sent: &Sent) -> String {
@@ -85,9 +172,7 @@ impl World {
         let rises = leases.last().is_none_or(|(last, _)| last.generation < grant.generation);
         assert!(rises, "the generation of {name} does not rise");
         leases.push((grant.lease(), queue.to_owned()));
-        let dead = grant.dead_letter.as_ref().map_or(String::new(), |dead| {
-            format!(" dead_of={} reason={:?}", dead.queue, dead.reason).to_lowercase()
-        });
+        let dead = show_dead(grant.dead_letter.as_deref());
         let number = leases.len();
         format!("{name}#{number} deliveries={} until={}{dead}", grant.delivery_count, show(grant.lease_until))
     }

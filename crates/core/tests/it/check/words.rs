@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use millpond_core::outcome::{Rejection, Why};
+use millpond_core::row::DeliveryState;
 use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec};
 use millpond_core::time::Timestamp;
 
@@ -65,6 +66,23 @@ pub(crate) fn show(time: Timestamp) -> String {
     if millis % 1_000 == 0 { format!("{}", millis / 1_000) } else { format!("{:.3}", millis as f64 / 1e3) }
 }
 
+/// A time in seconds since the beginning.
+pub(crate) fn time(text: &str) -> Timestamp {
+    Timestamp::from_millis(START_MILLIS).plus(duration(text))
+}
+
+/// A state of a delivery.
+pub(crate) fn state(name: &str) -> DeliveryState {
+    match name {
+        "delayed" => DeliveryState::Delayed,
+        "ready" => DeliveryState::Ready,
+        "leased" => DeliveryState::Leased,
+        "completed" => DeliveryState::Completed,
+        "dead" => DeliveryState::Dead,
+        other => panic!("{other} is no state"),
+    }
+}
+
 /// The policies of the systems that are served (design.md, rule 4).
 fn policy(name: &str) -> QueueSpec {
     let counts = |spends_attempt, in_a_row_max| LostLease { backs_off: true, in_a_row_max, spends_attempt };
@@ -110,13 +128,13 @@ fn policy(name: &str) -> QueueSpec {
     }
 }
 
-/// The policies that a `create` names.
+/// The policies that a `create` or an `update` names.
 pub(crate) fn spec(words: &Words<'_>) -> QueueSpec {
     let mut spec = policy(words.get("policy").unwrap_or("sylphx"));
     for (key, value) in words.pairs() {
         let count = || value.parse().unwrap_or_else(|_| panic!("{key}={value} is no number"));
         match key {
-            "policy" => {}
+            "policy" | "annotations" | "digest" | "etag" | "once" => {}
             "deliveries_max" => {
                 spec.attempt_limit = Some(AttemptLimit { max: count(), counts: Counted::Deliveries });
             }

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_core::command::{
-    CreateQueue, DeleteQueue, Idempotency, Lease, LeaseRef, NewMessage, Require, Send, Settle, SettleAction,
-    Settlement, WaiterId,
+    Browse, CreateQueue, Cursor, DeleteQueue, Idempotency, Lease, LeaseRef, MessageRef, MoveMessages,
+    NewMessage, Once, PurgeTarget, Require, Revive, Send, Settle, SettleAction, Settlement, UpdateQueue,
+    WaiterId,
 };
-use millpond_core::id::{LeaseGeneration, MessageId};
+use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
+use millpond_core::outcome::Tally;
 use millpond_core::row::{DataKind, MessageContent};
 use millpond_core::time::Timestamp;
-use millpond_core::{Command, Core, CoreSettings, Effect, Outcome, Stamp};
+use millpond_core::{Command, Core, CoreSettings, Effect, Outcome, Page, ScanTicket, Stamp};
 
 use super::store::Store;
-use super::words::{START_MILLIS, Words, duration, spec};
+use super::words::{START_MILLIS, Words, duration, spec, state, time};
 
 pub(crate) struct World {
     core: Core,
@@ -26,6 +28,14 @@ pub(crate) struct World {
     /// Leases of a message, in order, with the queue that granted them.
     pub(super) leases: BTreeMap<String, Vec<(LeaseRef, String)>>,
     waiters: Vec<(String, String)>,
+    /// Names of queues, also of those that are gone.
+    pub(super) queues: BTreeMap<QueueNumber, String>,
+    /// Where the last page that was shown ends.
+    pub(super) next: Option<Cursor>,
+    /// Pages that were read and are still on their way.
+    slow: Vec<(ScanTicket, Page)>,
+    /// The part of each queue's etags that stays the same, as last seen.
+    pub(super) identities: BTreeMap<String, String>,
 }
 
 impl World {
@@ -36,6 +46,8 @@ impl World {
             settings.window_entries = words.number("window").unwrap_or(settings.window_entries);
             settings.due_per_batch = words.number("due").unwrap_or(settings.due_per_batch);
             settings.dedup_keys = words.number("keys").unwrap_or(settings.dedup_keys);
+            settings.messages = words.number("messages").unwrap_or(settings.messages);
+            settings.bytes = words.number("bytes").unwrap_or(settings.bytes);
             settings.queues = words.number("queues").unwrap_or(settings.queues);
             settings.waiters = words.number("waiters").unwrap_or(settings.waiters);
         }
@@ -50,6 +62,10 @@ impl World {
             names: BTreeMap::new(),
             leases: BTreeMap::new(),
             waiters: Vec::new(),
+            queues: BTreeMap::new(),
+            next: None,
+            slow: Vec::new(),
+            identities: BTreeMap::new(),
         }
     }
 
@@ -63,6 +79,12 @@ impl World {
                 self.check();
                 return answers;
             }
+            "arrive" => {
+                for (ticket, page) in std::mem::take(&mut self.slow) {
+                    self.core.absorb(ticket, page, &self.stamp());
+                }
+                return self.come_to_rest();
+            }
             "reopen" | "restore" => {
                 // A restore opens with a clock that stands after all that was lost.
                 self.now = self.now.plus(Duration::from_secs(1));
@@ -74,8 +96,17 @@ impl World {
             }
             _ => {}
         }
-        let command = self.command(&words);
+        let mut command = self.command(&words);
+        if let Some(key) = words.get("once") {
+            let digest = words.number("digest").unwrap_or(0);
+            let idempotency = Idempotency { key: key.into(), digest };
+            command = Command::Once(Once { idempotency, command: Box::new(command) });
+        }
         let outcome = self.apply(&command);
+        if words.has("slowly") {
+            let scans = self.core.take_scans().into_iter();
+            self.slow.extend(scans.map(|wanted| (wanted.ticket, self.store.scan(&wanted.scan))));
+        }
         let mut answers = vec![self.show(&words, &outcome)];
         answers.extend(self.come_to_rest());
         answers.retain(|answer| !answer.is_empty());
@@ -109,7 +140,9 @@ impl World {
             if let Some(changes) = self.core.seal() {
                 let commit = changes.commit;
                 self.store.write(changes);
-                self.core.durable(commit);
+                if self.slow.is_empty() {
+                    self.core.durable(commit);
+                }
             }
             for wanted in scans {
                 let page = self.store.scan(&wanted.scan);
@@ -133,6 +166,10 @@ impl World {
         let Effect::Answered { waiter, outcome } = effect;
         let index = usize::try_from(waiter.0).expect("a small number") - 1;
         let (name, queue) = self.waiters[index].clone();
+        if let Outcome::Browsed(page) = &outcome {
+            self.next = page.next;
+            return self.show_page(page);
+        }
         format!("{name}: {}", self.show_leased(&queue, &outcome))
     }
 
@@ -142,13 +179,21 @@ impl World {
         let known = self.leases.get(message).and_then(|leases| leases.get(number - 1));
         known.cloned().unwrap_or_else(|| {
             // A lease that never was.
-            let message = self.messages.get(message).copied().unwrap_or(MessageId {
-                sent_at: self.now,
-                sequence: millpond_core::id::Sequence(1_000_000),
-                nonce: 1,
-            });
+            let message = self.message(message);
             (LeaseRef { message, generation: LeaseGeneration(1) }, "jobs".to_owned())
         })
+    }
+
+    /// A message that was sent, or one that never was.
+    fn message(&self, name: &str) -> MessageId {
+        let unknown = MessageId { sent_at: self.now, sequence: Sequence(1_000_000), nonce: 1 };
+        self.messages.get(name).copied().unwrap_or(unknown)
+    }
+
+    fn named(&self, words: &Words<'_>) -> Vec<MessageId> {
+        let times = words.number("times").unwrap_or(1);
+        let once: Vec<_> = words.bare.iter().map(|name| self.message(name)).collect();
+        once.repeat(times)
     }
 
     fn command(&mut self, words: &Words<'_>) -> Command {
@@ -158,7 +203,15 @@ impl World {
                 name: words.bare[0].into(),
                 spec: spec(words),
                 annotations: "{}".into(),
-                validate_only: false,
+                validate_only: words.has("validate_only"),
+            }),
+            "update" => Command::UpdateQueue(UpdateQueue {
+                name: words.bare[0].into(),
+                spec: spec(words),
+                annotations: words.get("annotations").unwrap_or("{}").into(),
+                etag: words.get("etag").map(|revision| self.etag(words.bare[0], revision)),
+                allow_missing: words.has("allow_missing"),
+                validate_only: words.has("validate_only"),
             }),
             "delete" => Command::DeleteQueue(DeleteQueue {
                 name: words.bare[0].into(),
@@ -167,10 +220,42 @@ impl World {
                 force: words.has("force"),
                 validate_only: false,
             }),
+            "list" => Command::ListQueues {
+                after: words.get("after").map(Into::into),
+                descending: words.has("descending"),
+                limit: words.number("limit").unwrap_or(50),
+            },
             "show" => Command::GetQueue { queue: queue() },
             "pause" => Command::PauseQueue { queue: queue() },
             "resume" => Command::ResumeQueue { queue: queue() },
-            "purge" => Command::PurgeQueue { queue: queue() },
+            "purge" => Command::PurgeQueue {
+                queue: queue(),
+                target: match words.bare.first() {
+                    None => PurgeTarget::Waiting,
+                    Some(&"dead") => PurgeTarget::DeadLetters,
+                    Some(_) => PurgeTarget::All,
+                },
+            },
+            "browse" => Command::Browse(self.browse(words, queue())),
+            "get" => {
+                let message = self.message(words.bare[0]);
+                Command::GetMessage(MessageRef { queue: queue(), message })
+            }
+            "remove" => {
+                let message = self.message(words.bare[0]);
+                Command::DeleteMessage(MessageRef { queue: queue(), message })
+            }
+            "revive" => Command::Revive(Revive {
+                queue: queue(),
+                messages: self.named(words),
+                before: Tally::default(),
+            }),
+            "move" => Command::MoveMessages(MoveMessages {
+                queue: queue(),
+                messages: self.named(words),
+                to: words.get("to").map(Into::into),
+                before: Tally::default(),
+            }),
             "space" => Command::SetSpace { low: words.has("low") },
             "send" => Command::Send(self.send(words, &words.bare, &queue())),
             "lease" => Command::Lease(self.lease(words, queue())),
@@ -179,6 +264,12 @@ impl World {
             "settle" | "ack" | "nack" | "extend" => Command::Settle(self.settle(words)),
             other => panic!("{other} is no command"),
         }
+    }
+
+    /// The etag that a queue had at a revision.
+    fn etag(&self, queue: &str, revision: &str) -> Box<str> {
+        let identity = self.identities.get(queue).map_or("0", String::as_str);
+        format!("{identity}-{revision}").into()
     }
 
     fn waiter(&self, name: &str) -> WaiterId {
@@ -202,6 +293,20 @@ impl World {
         Send { queue: queue.into(), messages: names.iter().map(message).collect(), idempotency }
     }
 
+    fn browse(&mut self, words: &Words<'_>, queue: Box<str>) -> Browse {
+        self.waiters.push(("it".to_owned(), queue.to_string()));
+        Browse {
+            queue,
+            state: state(words.bare.first().copied().unwrap_or("ready")),
+            after: self.next.filter(|_| words.has("on")),
+            from: words.get("from").map(time),
+            until: words.get("until").map(time),
+            limit: words.number("max").unwrap_or(10),
+            contents: false,
+            waiter: WaiterId(self.waiters.len() as u64),
+        }
+    }
+
     fn lease(&mut self, words: &Words<'_>, queue: Box<str>) -> Lease {
         let name = words.get("as").unwrap_or("it");
         self.waiters.push((name.to_owned(), queue.to_string()));
@@ -211,6 +316,7 @@ impl World {
             min_messages: words.number("min").unwrap_or(1),
             visibility_timeout: words.time("timeout"),
             wait: words.time("wait").unwrap_or_default(),
+            max_wait: words.time("max_wait"),
             waiter: WaiterId(self.waiters.len() as u64),
         }
     }

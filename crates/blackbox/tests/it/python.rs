@@ -1,0 +1,47 @@
+//! Packages of other people for Python, each set in an environment of its own below the build directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use millpond_blackbox::binary;
+
+/// Makes an environment with exactly the packages of a project's `requirements.txt`, unless it is there already; its
+/// interpreter.
+pub(crate) fn install(project: &Path, name: &str) -> PathBuf {
+    let requirements = project.join("requirements.txt");
+    let wanted = fs::read_to_string(&requirements).expect("requirements.txt can be read");
+    let environment = binary::target().join(name);
+    let (python, installed) = (environment.join("bin/python"), environment.join("installed.txt"));
+    if python.exists() && fs::read_to_string(&installed).is_ok_and(|installed| installed == wanted) {
+        return python;
+    }
+    if environment.exists() {
+        fs::remove_dir_all(&environment).expect("the old environment can be removed");
+    }
+    let mut pip = if run(Command::new("python3").args(["-m", "venv"]).arg(&environment)).is_ok() {
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip"]);
+        pip
+    } else {
+        // Some systems take out of Python what puts pip into an environment; a pip from outside can fill one too.
+        let bare =
+            run(Command::new("python3").args(["-m", "venv", "--clear", "--without-pip"]).arg(&environment));
+        bare.expect("Python is missing: these tests need version 3.11 or later");
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "--python"]).arg(&python);
+        pip
+    };
+    pip.args(["install", "--quiet", "--require-hashes", "--only-binary", ":all:", "-r"]).arg(requirements);
+    run(&mut pip).expect("the packages can be installed, by pip or after installing python3-venv");
+    fs::write(installed, wanted).expect("the environment can be written");
+    python
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr))),
+    }
+}

@@ -1,0 +1,19 @@
+//! Removes one message. Checks in order: queue, message, leased.
+
+use crate::apply::Stop;
+use crate::command::MessageRef;
+use crate::outcome::{Outcome, Rejection};
+use crate::row::DeliveryState;
+use crate::stamp::Stamp;
+use crate::state::Core;
+
+impl Core {
+    pub(super) fn delete_message(&mut self, wanted: &MessageRef, stamp: &Stamp) -> Result<Outcome, Stop> {
+        let (_, row) = self.find_message(wanted, stamp)?;
+        if row.state == DeliveryState::Leased {
+            return Err(Rejection::MessageLeased { message: wanted.message, until: row.due_at }.into());
+        }
+        self.erase_row(wanted.message.sequence, true);
+        Ok(Outcome::MessageDeleted)
+    }
+}

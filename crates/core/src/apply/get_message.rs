@@ -1,0 +1,62 @@
+//! Looks at one message. Checks in order: queue, message.
+
+use crate::apply::Stop;
+use crate::change::RowKey;
+use crate::command::MessageRef;
+use crate::id::{MessageId, QueueNumber};
+use crate::outcome::{Outcome, Rejection};
+use crate::row::DeliveryRow;
+use crate::stamp::Stamp;
+use crate::state::Core;
+use crate::time::Timestamp;
+
+impl Core {
+    pub(super) fn get_message(&self, wanted: &MessageRef, stamp: &Stamp) -> Result<Outcome, Stop> {
+        let (_, row) = self.find_message(wanted, stamp)?;
+        Ok(Outcome::Message(Box::new(row.clone())))
+    }
+
+    /// A message of a queue, with the queue.
+    pub(super) fn find_message(
+        &self,
+        wanted: &MessageRef,
+        stamp: &Stamp,
+    ) -> Result<(QueueNumber, &DeliveryRow), Stop> {
+        let Some(&number) = self.names.get(&wanted.queue) else {
+            return Err(Rejection::QueueNotFound { name: wanted.queue.clone() }.into());
+        };
+        let message = wanted.message;
+        self.demand_messages(std::slice::from_ref(&message))?;
+        let row = self.shown(number, message, stamp.now);
+        Ok((number, row.ok_or(Rejection::MessageNotFound { message })?))
+    }
+
+    /// Stops unless memory knows all of these messages, or knows that they are not.
+    pub(super) fn demand_messages(&self, messages: &[MessageId]) -> Result<(), Stop> {
+        let missing: Vec<_> = self.rows_of(messages.iter()).filter(|key| self.lacks(key)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(Stop::Needs(missing)) }
+    }
+
+    /// Deliveries of these messages, as far as there can be any.
+    pub(super) fn rows_of<'a>(
+        &self,
+        messages: impl Iterator<Item = &'a MessageId>,
+    ) -> impl Iterator<Item = RowKey> {
+        let end = self.environment.next_sequence;
+        let sequences = messages.map(|message| message.sequence);
+        sequences.filter(move |&sequence| sequence < end).map(RowKey::Delivery)
+    }
+
+    /// A message of a queue that is neither gone nor over.
+    pub(super) fn shown(
+        &self,
+        number: QueueNumber,
+        message: MessageId,
+        now: Timestamp,
+    ) -> Option<&DeliveryRow> {
+        let queue = self.queues.get(&number)?;
+        self.rows
+            .live(message.sequence)
+            .filter(|row| row.queue == number && row.message_id() == message && queue.shows(row, now))
+    }
+}
