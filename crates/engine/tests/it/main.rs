@@ -4,6 +4,7 @@ mod support;
 
 mod answers;
 mod bulk;
+mod embedding;
 mod environments;
 mod failures;
 mod lifecycle;
