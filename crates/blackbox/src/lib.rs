@@ -6,6 +6,7 @@
 //! - [`http`], [`client`]: one connection; the calls of the native API on it.
 //! - [`journal`], [`checker`]: what clients saw, and whether the promises held.
 //! - [`random`]: numbers from a seed.
+//! - [`terminal`]: a shell in a terminal, as people have it.
 //! - [`trace`]: system calls of a server under strace, in order.
 //!
 //! The tests are in `tests/it`, one file a promise. None sleeps.
@@ -17,4 +18,5 @@ pub mod http;
 pub mod journal;
 pub mod random;
 pub mod server;
+pub mod terminal;
 pub mod trace;

@@ -192,8 +192,13 @@ impl Server {
 
     /// SIGTERM.
     pub fn signal_stop(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// A signal.
+    pub fn signal(&self, signal: Signal) {
         let id = Pid::from_child(&self.child);
-        kill_process(id, Signal::TERM).expect("it can be signalled");
+        kill_process(id, signal).expect("it can be signalled");
     }
 
     /// Waits for the end of the process and of all that holds its pipes.

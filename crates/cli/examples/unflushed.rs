@@ -3,24 +3,27 @@
 //! It exists to be caught: the test of the real binary that looks for a flush before each answer has to fail on it. An
 //! example, so that no feature or flag of the product can turn flushing off.
 
-#[path = "../src/arguments.rs"]
-mod arguments;
 #[path = "../src/descriptors.rs"]
 mod descriptors;
 #[path = "../src/log.rs"]
 mod log;
 #[path = "../src/serve.rs"]
 mod serve;
+#[path = "../src/serve_arguments.rs"]
+mod serve_arguments;
 
-use clap::Parser as _;
+use clap::Parser;
 
-use arguments::{Arguments, Command};
+use serve_arguments::ServeArguments;
+
+#[derive(Parser)]
+enum Arguments {
+    Serve(ServeArguments),
+}
 
 fn main() -> anyhow::Result<()> {
-    match Arguments::parse().command {
-        Command::Serve(arguments) => serve::run(arguments),
-        Command::Bench(_) => anyhow::bail!("this binary only serves"),
-    }
+    let Arguments::Serve(arguments) = Arguments::parse();
+    serve::run(arguments)
 }
 
 mod wiring {

@@ -1,16 +1,21 @@
-//! What the command line takes. Each option can come from the environment too.
+//! What the command line takes. What a command takes by itself stands with the command.
 
-use std::path::PathBuf;
+use clap::{Parser, Subcommand};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use millpond_server::config::{DEFAULT_DATA_DIR, DEFAULT_ENVIRONMENT, DEFAULT_LISTEN};
-use millpond_server::{CONNECTIONS, DATA_BYTES, METRICS_QUEUES, QUEUES, Quotas, RawSettings};
-use tracing_subscriber::EnvFilter;
+use crate::commands::completions::Completions;
+use crate::commands::config::ConfigCommand;
+use crate::commands::dead::DeadCommand;
+use crate::commands::lease::Lease;
+use crate::commands::message::MessageCommand;
+use crate::commands::peek::Peek;
+use crate::commands::queue::QueueCommand;
+use crate::commands::send::Send;
+use crate::commands::settle::{Ack, Extend, Nack};
+use crate::commands::why::Why;
+use crate::commands::work::Work;
+use crate::serve_arguments::ServeArguments;
 
-/// What is logged unless told.
-const LOG_DEFAULT: &str = "warn";
-
-/// A durable queue server
+/// A durable queue server, and everything to work with its queues
 #[derive(Debug, Parser)]
 #[command(name = "millpond", version, disable_help_subcommand = true)]
 pub(crate) struct Arguments {
@@ -20,113 +25,38 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Settle leases: the work is done
+    Ack(Ack),
     /// Measure what a server reaches on this machine
     Bench(millpond_load::Arguments),
+    /// Print a script that completes this command line in a shell
+    Completions(Completions),
+    /// Settings of this program
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Dead letters of a queue
+    #[command(subcommand)]
+    Dead(DeadCommand),
+    /// Have leases last longer
+    Extend(Extend),
+    /// Take messages
+    Lease(Lease),
+    /// One message
+    #[command(subcommand)]
+    Message(MessageCommand),
+    /// Settle leases: the work failed, the messages come back
+    Nack(Nack),
+    /// Look at messages without taking them
+    Peek(Peek),
+    /// Queues
+    #[command(subcommand)]
+    Queue(QueueCommand),
+    /// Send messages
+    Send(Send),
     /// Serve queues over HTTP from a data directory
     Serve(ServeArguments),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ServeArguments {
-    /// Address to listen on, on this machine only; port 0 takes any free port
-    #[arg(long, env = "MILLPOND_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT")]
-    listen: String,
-
-    /// Directory of the data, made if there is none; one process serves it at a time
-    #[arg(long, env = "MILLPOND_DATA_DIR", default_value = DEFAULT_DATA_DIR, value_name = "DIR")]
-    data_dir: PathBuf,
-
-    /// A further host name under which the server may be asked, as behind a proxy; can be repeated
-    #[arg(long, env = "MILLPOND_ALLOW_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
-    allow_host: Vec<String>,
-
-    /// The environment that /v1/queues stands for; made if there is none
-    #[arg(long, env = "MILLPOND_DEFAULT_ENVIRONMENT", default_value = DEFAULT_ENVIRONMENT, value_name = "NAME")]
-    default_environment: String,
-
-    /// Take the data for what the last server left, although it looks like a restored copy: leases in it stay good
-    #[arg(long, env = "MILLPOND_ASSUME_RESTART")]
-    assume_restart: bool,
-
-    /// What to log on stderr: a level, or a filter like millpond_server=debug; RUST_LOG counts if this is not given, and
-    /// without it warnings are logged
-    #[arg(long, env = "MILLPOND_LOG", value_name = "FILTER")]
-    log: Option<String>,
-
-    /// How to log
-    #[arg(long, env = "MILLPOND_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
-    pub(crate) log_format: LogFormat,
-
-    /// Connections served at once; one more is refused
-    #[arg(long, env = "MILLPOND_MAX_CONNECTIONS", default_value_t = CONNECTIONS, value_name = "COUNT")]
-    max_connections: usize,
-
-    /// Queues that /metrics shows singly; of the others it shows what they sum up to
-    #[arg(long, env = "MILLPOND_METRICS_QUEUES", default_value_t = METRICS_QUEUES, value_name = "COUNT")]
-    metrics_queues: usize,
-
-    /// Bytes of data that a message in binary mode can have; more are refused with payload_too_large
-    #[arg(long, env = "MILLPOND_MAX_DATA_BYTES", default_value_t = DATA_BYTES, value_name = "BYTES")]
-    max_data_bytes: usize,
-
-    /// Queues that an environment can hold; one more is refused with queue_limit
-    #[arg(long, env = "MILLPOND_MAX_QUEUES", default_value_t = QUEUES, value_name = "COUNT")]
-    max_queues: usize,
-
-    /// Messages that an environment can hold, in any state; one more is refused with message_limit [default: no limit]
-    #[arg(long, env = "MILLPOND_MAX_MESSAGES", value_name = "COUNT")]
-    max_messages: Option<u64>,
-
-    /// Bytes of messages that an environment can hold; more are refused with byte_limit [default: no limit]
-    #[arg(long, env = "MILLPOND_MAX_BYTES", value_name = "BYTES")]
-    max_bytes: Option<u64>,
-}
-
-/// How lines of the log look.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// One JSON object a line
-    Json,
-    /// For people
-    Text,
-}
-
-/// The log filter cannot be read.
-#[derive(Debug)]
-pub(crate) struct LogFilterError(String);
-
-impl std::fmt::Display for LogFilterError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for LogFilterError {}
-
-impl ServeArguments {
-    pub(crate) fn log_filter(&self) -> Result<EnvFilter, LogFilterError> {
-        let common = std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty());
-        let (name, filter) = match (&self.log, &common) {
-            (Some(own), _) => ("log", own.as_str()),
-            (None, Some(common)) => ("RUST_LOG", common.as_str()),
-            (None, None) => ("log", LOG_DEFAULT),
-        };
-        let refuse =
-            |error| LogFilterError(format!("{name} is {filter:?}, expected a level or a filter: {error}"));
-        EnvFilter::try_new(filter).map_err(refuse)
-    }
-
-    pub(crate) fn settings(self) -> RawSettings {
-        RawSettings {
-            listen: self.listen,
-            data_dir: self.data_dir,
-            allow_hosts: self.allow_host,
-            default_environment: self.default_environment,
-            assume_restart: self.assume_restart,
-            max_connections: self.max_connections,
-            metrics_queues: self.metrics_queues,
-            max_data_bytes: self.max_data_bytes,
-            quotas: Quotas { queues: self.max_queues, messages: self.max_messages, bytes: self.max_bytes },
-        }
-    }
+    /// Say why a queue delivers nothing, and what to do about it
+    Why(Why),
+    /// Run a command for each message
+    Work(Work),
 }

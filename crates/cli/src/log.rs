@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use tracing_subscriber::EnvFilter;
 
-use crate::arguments::LogFormat;
+use crate::serve_arguments::LogFormat;
 
 /// Starts the log.
 pub(crate) fn start(filter: EnvFilter, format: LogFormat) {

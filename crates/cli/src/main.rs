@@ -1,46 +1,66 @@
-//! The `millpond` binary: reads arguments, runs a command, decides the exit code.
-//!
-//! Exit codes: 0 done, 1 it could not be done (one line on stderr says why), 2 it was asked for in a wrong way, 130 the
-//! user interrupted it.
+//! The `millpond` binary: reads arguments, runs a command, decides the exit code (`exit`, `docs/cli.md`).
 
 mod arguments;
 mod bench;
+mod commands;
+mod confirm;
+mod connection;
 mod descriptors;
+mod exit;
 mod log;
+mod output;
+mod progress;
 mod serve;
+mod serve_arguments;
+mod value;
 mod wiring;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use millpond_server::SettingsError;
 
-use arguments::{Arguments, Command, LogFilterError};
-
-const FAILED: u8 = 1;
-const WRONG_USAGE: u8 = 2;
-const INTERRUPTED: u8 = 130;
+use arguments::{Arguments, Command};
+use commands::{run, run_to_end};
+use exit::Exit;
+use serve_arguments::LogFilterError;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let done = match arguments.command {
-        Command::Bench(arguments) => bench::run(&arguments),
-        Command::Serve(arguments) => serve::run(arguments),
+    let matches = Arguments::command().get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let outcome = match arguments.command {
+        Command::Bench(arguments) => return finish(bench::run(&arguments)),
+        Command::Serve(arguments) => return finish(serve::run(arguments)),
+        Command::Ack(command) => run(command.run()),
+        Command::Completions(command) => command.run(),
+        Command::Config(command) => command.run(&matches),
+        Command::Dead(command) => run(command.run()),
+        Command::Extend(command) => run(command.run()),
+        Command::Lease(command) => run(command.run()),
+        Command::Message(command) => run(command.run()),
+        Command::Nack(command) => run(command.run()),
+        Command::Peek(command) => run(command.run()),
+        Command::Queue(command) => run(command.run()),
+        Command::Send(command) => run_to_end(command.run()),
+        Command::Why(command) => run(command.run()),
+        Command::Work(command) => run_to_end(command.run()),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // If stderr cannot be written either, the exit code is all that is left to say it.
-            let _ = writeln!(std::io::stderr(), "millpond: {}", one_line(&error));
-            let is_usage = error.is::<SettingsError>() || error.is::<LogFilterError>();
-            ExitCode::from(match error.is::<millpond_load::Interrupted>() {
-                true => INTERRUPTED,
-                false if is_usage => WRONG_USAGE,
-                false => FAILED,
-            })
-        }
-    }
+    outcome.unwrap_or_else(|failure| failure.report()).into()
+}
+
+/// The end of a command that makes no calls of its own.
+fn finish(done: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = done else { return Exit::Done.into() };
+    // If stderr cannot be written either, the exit code is all that is left to say it.
+    let _ = writeln!(std::io::stderr(), "millpond: {}", one_line(&error));
+    let is_usage = error.is::<SettingsError>() || error.is::<LogFilterError>();
+    let exit = match error.is::<millpond_load::Interrupted>() {
+        true => Exit::Interrupted,
+        false if is_usage => Exit::WrongUsage,
+        false => Exit::Refused,
+    };
+    exit.into()
 }
 
 /// The error with its causes, whatever line breaks they hold.

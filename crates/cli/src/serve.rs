@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use millpond_engine::{Engine, EngineSettings};
 use millpond_server::{AllowedHosts, App, Settings, Shutdown, StopSignals, app, bind, serve};
 
-use crate::arguments::ServeArguments;
+use crate::serve_arguments::ServeArguments;
 use crate::{descriptors, log, wiring};
 
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {

@@ -38,6 +38,8 @@ pub struct LeasedMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageState {
+    /// Ended before it was done.
+    Cancelled,
     /// Acked, and kept for a while.
     Completed,
     /// Out of attempts.
@@ -57,6 +59,7 @@ impl MessageState {
     /// The state as it stands in calls.
     pub fn as_str(self) -> &'static str {
         match self {
+            MessageState::Cancelled => "cancelled",
             MessageState::Completed => "completed",
             MessageState::Dead => "dead",
             MessageState::Delayed => "delayed",
@@ -108,7 +111,7 @@ pub struct Message {
     /// Why it ran out of attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_letter_reason: Option<String>,
-    /// The queue that it came from as a dead letter.
+    /// The queue in which it ran out of attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_letter_queue: Option<String>,
     /// When it was acked.

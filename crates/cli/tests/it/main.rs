@@ -1,5 +1,14 @@
 //! Tests of the binary itself.
 
+mod documents;
+mod examples;
+mod json;
+mod lists;
 mod process;
+mod refusals;
+mod schema;
+mod sends;
 mod serving;
 mod starting;
+mod verbs;
+mod works;

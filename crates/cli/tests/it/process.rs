@@ -26,6 +26,36 @@ pub(crate) fn run(command: &mut Command) -> Output {
     command.stdin(Stdio::null()).output().expect("the binary runs")
 }
 
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    pub(crate) fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("utf-8");
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// What it printed; it must have done what it was asked for.
+    #[track_caller]
+    pub(crate) fn done(self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{}", self.stdout);
+        self.stdout
+    }
+
+    /// Its stderr; it must have failed so, and said what to do.
+    #[track_caller]
+    pub(crate) fn failed(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(self.stderr.starts_with("millpond: "), "{}", self.stderr);
+        self.stderr
+    }
+}
+
 /// A server that is up; killed when it is dropped.
 pub(crate) struct Server {
     child: Child,
@@ -55,6 +85,56 @@ impl Server {
             panic!("{line:?}: {}", rest(child.stderr.take()));
         };
         Self { address: address.to_owned(), child }
+    }
+
+    /// `millpond` with this server in its environment.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = millpond();
+        command.args(arguments).env("MILLPOND_URL", format!("http://{}", self.address));
+        command
+    }
+
+    /// A command on this server, without a terminal.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(run(&mut self.command(arguments)))
+    }
+
+    /// A command on this server that is given some input.
+    pub(crate) fn feed(&self, arguments: &[&str], input: &str) -> Ran {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        let input = input.to_owned();
+        // What it writes has to be read meanwhile.
+        let writer = std::thread::spawn(move || {
+            // It may refuse what comes first and not read the rest.
+            let _: std::io::Result<()> = stdin.write_all(input.as_bytes());
+        });
+        let output = child.wait_with_output().expect("it ends");
+        writer.join().expect("no panic");
+        Ran::of(output)
+    }
+
+    /// A command on this server that must succeed, in JSON: its lines, checked against the schema of the command.
+    #[track_caller]
+    pub(crate) fn json(&self, command: &str, arguments: &[&str]) -> Vec<Value> {
+        let mut all: Vec<&str> = command.split('-').collect();
+        all.extend_from_slice(arguments);
+        all.push("--json");
+        crate::schema::check(command, &self.run(&all).done())
+    }
+
+    /// As [`Server::json`], for a command that prints one object.
+    #[track_caller]
+    pub(crate) fn json_one(&self, command: &str, arguments: &[&str]) -> Value {
+        let mut lines = self.json(command, arguments);
+        assert_eq!(lines.len(), 1, "{lines:#?}");
+        lines.remove(0)
     }
 
     pub(crate) fn connect(&self) -> TcpStream {

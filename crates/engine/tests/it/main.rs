@@ -5,6 +5,7 @@ mod uploads;
 
 mod answers;
 mod bulk;
+mod embedding;
 mod environments;
 mod failures;
 mod lifecycle;

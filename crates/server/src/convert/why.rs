@@ -6,9 +6,12 @@ use millpond_api::time;
 use millpond_core::outcome::{QueueView, Why as CoreWhy};
 use millpond_core::time::Timestamp;
 
+const DAY: u64 = 86_400;
+
 /// The `why` of a queue's status, its sentence in `detail`.
 pub(crate) fn why_of(view: &QueueView) -> Why {
     let counts = &view.counters;
+    let ready = numbered(counts.ready, "ready");
     let because =
         |reason: &str, detail: String| Why { reason: reason.to_owned(), detail, since: None, until: None };
     match view.why {
@@ -16,42 +19,48 @@ pub(crate) fn why_of(view: &QueueView) -> Why {
             because("paused", format!("paused since {}", at(since))).since(Some(since))
         }
         CoreWhy::ConcurrencyFull { limit, until } => {
-            let detail =
-                format!("{} are ready, but {limit} are leased, which is concurrency_max", counts.ready);
+            let detail = format!("{ready}, but {limit} are leased, which is concurrency_max");
             because("concurrency_full", detail).until(until, "the first lease ends")
         }
         CoreWhy::LeasedLimit { limit } => {
-            let detail = format!("{} are ready, but {limit} are leased, which is leased_max", counts.ready);
+            let detail = format!("{ready}, but {limit} are leased, which is leased_max");
             because("leased_limit", detail)
         }
         CoreWhy::NoConsumer { since: None } => {
-            because("no_consumer", format!("{} are ready and nobody has ever asked for them", counts.ready))
+            because("no_consumer", format!("{ready} and nobody has ever asked for {}", pronoun(counts.ready)))
         }
         CoreWhy::NoConsumer { since: Some(since) } => {
-            let detail = format!("{} are ready and nobody has asked since {}", counts.ready, at(since));
+            let detail = format!("{ready} and nobody has asked since {}", at(since));
             because("no_consumer", detail).since(Some(since))
         }
-        CoreWhy::Delivering => {
-            because("delivering", format!("{} are ready and are being handed out", counts.ready))
-        }
+        CoreWhy::Delivering => because("delivering", format!("{ready} and being handed out")),
         CoreWhy::AllDelayed { until } => {
-            because("all_delayed", format!("all {} that wait are delayed", counts.delayed))
+            because("all_delayed", format!("{}, nothing is ready", numbered(counts.delayed, "delayed")))
                 .until(until, "the first is ready")
         }
         CoreWhy::AllLeased { until } => {
-            because("all_leased", format!("all {} that are left are leased", counts.leased))
+            because("all_leased", format!("{}, nothing else is left", numbered(counts.leased, "leased")))
                 .until(until, "the first lease ends")
         }
         CoreWhy::AllDead => because(
             "all_dead",
             format!(
-                "all {} that are left are out of attempts (the limit is {})",
-                counts.dead,
+                "{} (the limit is {}), nothing else is left",
+                numbered(counts.dead, "out of attempts"),
                 attempts(view)
             ),
         ),
         CoreWhy::Empty => because("empty", format!("there is nothing; messages are kept {}", kept(view))),
     }
+}
+
+/// `1 is ready`, `2 are ready`.
+fn numbered(count: u64, how: &str) -> String {
+    if count == 1 { format!("1 is {how}") } else { format!("{count} are {how}") }
+}
+
+fn pronoun(count: u64) -> &'static str {
+    if count == 1 { "it" } else { "them" }
 }
 
 fn at(time: Timestamp) -> String {
@@ -63,7 +72,14 @@ fn attempts(view: &QueueView) -> String {
 }
 
 fn kept(view: &QueueView) -> String {
-    view.queue.spec.retention.map_or_else(|| "for ever".to_owned(), show)
+    view.queue.spec.retention.map_or_else(
+        || "for ever".to_owned(),
+        |retention| match retention.as_secs() {
+            DAY => "for a day".to_owned(),
+            seconds if seconds > 0 && seconds % DAY == 0 => format!("for {} days", seconds / DAY),
+            _ => format!("for {}", show(retention)),
+        },
+    )
 }
 
 /// Adds what is known of the times.

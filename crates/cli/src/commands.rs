@@ -1,0 +1,60 @@
+//! The commands that talk to a server: one file a command, or a small family of them.
+
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod dead;
+pub(crate) mod lease;
+pub(crate) mod message;
+pub(crate) mod peek;
+pub(crate) mod queue;
+pub(crate) mod send;
+pub(crate) mod settle;
+pub(crate) mod why;
+pub(crate) mod work;
+
+use clap::Args;
+use millpond_client::Client;
+
+use crate::connection::Connection;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Format;
+
+/// What every command takes that makes calls.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+impl Common {
+    /// Variables by which another run of this program finds the same server.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
+        self.connection.variables()
+    }
+
+    pub(crate) fn client(&self) -> Outcome<Client> {
+        self.connection.client()
+    }
+}
+
+/// Runs a command, or stops it at SIGINT.
+pub(crate) fn run(command: impl Future<Output = Outcome>) -> Outcome {
+    run_to_end(async {
+        tokio::select! {
+            outcome = command => outcome,
+            Ok(()) = tokio::signal::ctrl_c() => Err(Failure::interrupted("stopped")),
+        }
+    })
+}
+
+/// Runs a command that deals with signals itself.
+pub(crate) fn run_to_end(command: impl Future<Output = Outcome>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(Exit::Refused, "cannot start", error.to_string()))?;
+    let outcome = runtime.block_on(command);
+    // A thread that reads stdin may wait for ever.
+    runtime.shutdown_background();
+    outcome
+}
