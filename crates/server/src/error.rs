@@ -16,6 +16,9 @@ const RETRY_OVERLOADED_MS: u64 = 250;
 /// The same for a store that is away or full, and for a server that is being replaced.
 const RETRY_UNAVAILABLE_MS: u64 = 1_000;
 
+/// Stale leases that an error names.
+const STALE_NAMED_MAX: usize = 10;
+
 /// A refused or failed request.
 #[derive(Clone, Debug)]
 pub struct ApiError {
@@ -56,6 +59,14 @@ impl ApiError {
         error
     }
 
+    /// Leases of a call that applies as a whole; the first few of their messages are named.
+    pub(crate) fn lease_stale<S: AsRef<str>>(message_ids: &[S]) -> Self {
+        let named: Vec<_> = message_ids.iter().take(STALE_NAMED_MAX).map(AsRef::as_ref).collect();
+        let others = message_ids.len() - named.len();
+        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+        Self::new(ErrorCode::LeaseStale, format!("no longer held: {}{more}", named.join(", ")))
+    }
+
     /// A body or part of it that is too large. `bytes` says how large, as far as that is known.
     pub(crate) fn too_large(subject: &str, bytes: impl std::fmt::Display, limit: usize) -> Self {
         let mut error =
@@ -73,7 +84,11 @@ impl ApiError {
 
     /// An environment has as much as it may.
     fn quota(code: ErrorCode, detail: String, limit: u64) -> Self {
-        let mut error = Self::new(code, detail).retry_after_ms(RETRY_UNAVAILABLE_MS);
+        Self::limited(code, detail, limit).retry_after_ms(RETRY_UNAVAILABLE_MS)
+    }
+
+    fn limited(code: ErrorCode, detail: String, limit: impl ToString) -> Self {
+        let mut error = Self::new(code, detail);
         error.problem.limit = Some(limit.to_string());
         error
     }
@@ -205,9 +220,7 @@ impl From<Rejection> for ApiError {
             }
             Rejection::DedupLimit { limit } => {
                 let detail = format!("{limit} idempotency keys are remembered, which is the limit");
-                let mut error = Self::new(ErrorCode::DedupLimit, detail);
-                error.problem.limit = Some(limit.to_string());
-                error
+                Self::limited(ErrorCode::DedupLimit, detail, limit)
             }
             Rejection::EtagMismatch { current } => {
                 Self::new(ErrorCode::EtagMismatch, format!("the etag is {current} by now")).about("etag")
@@ -218,8 +231,7 @@ impl From<Rejection> for ApiError {
             }
             Rejection::LeaseStale { stale } => {
                 let stale: Vec<_> = stale.iter().map(|lease| lease.message.to_string()).collect();
-                let detail = format!("no longer held: {}", stale.join(", "));
-                Self::new(ErrorCode::LeaseStale, detail)
+                Self::lease_stale(&stale)
             }
             Rejection::MessageLimit { held, more, limit } => {
                 let detail =
@@ -242,9 +254,7 @@ impl From<Rejection> for ApiError {
             }
             Rejection::QueueLimit { limit } => {
                 let detail = format!("the environment has {limit} queues, which is the limit");
-                let mut error = Self::new(ErrorCode::QueueLimit, detail);
-                error.problem.limit = Some(limit.to_string());
-                error
+                Self::limited(ErrorCode::QueueLimit, detail, limit)
             }
             Rejection::QueueNotFound { name } => {
                 Self::new(ErrorCode::QueueNotFound, format!("queue {name} does not exist"))
