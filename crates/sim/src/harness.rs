@@ -67,6 +67,8 @@ pub(crate) struct World {
     commands: u64,
     next_fault: NextFault,
     pending_fault: Option<Fault>,
+    /// Another owner came, which the next commit will find out.
+    is_fenced: bool,
     io: Io,
     environment: Environment,
     auditor: Auditor,
@@ -126,6 +128,7 @@ impl World {
             commands,
             next_fault,
             pending_fault: None,
+            is_fenced: false,
             io: opened.io,
             environment: opened.environment,
             auditor: Auditor::new(settings.core),

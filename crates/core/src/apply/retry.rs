@@ -179,10 +179,13 @@ impl Core {
         }
     }
 
-    /// A delay is over. The place in the order is that of the due time, however late this runs.
+    /// A delay is over. The place in the order is that of the due time, however late this runs, in the order that the queue
+    /// has by now.
     fn promote(&mut self, sequence: Sequence) {
         let Some(mut row) = self.rows.live(sequence).cloned() else { return };
+        let Some(queue) = self.queues.get(&row.queue) else { return };
         row.state = DeliveryState::Ready;
+        take_place(&mut row, &queue.row.spec);
         self.write_row(row);
     }
 }
@@ -204,26 +207,26 @@ fn out_of_attempts(row: &DeliveryRow, spec: &QueueSpec) -> Option<DeadReason> {
 pub(super) fn start_afresh(row: &mut DeliveryRow, spec: &QueueSpec, entered: Sequence, now: Timestamp) {
     row.entered = entered;
     row.state = DeliveryState::Ready;
-    row.retried = false;
     row.delivery_count = 0;
     row.failure_count = 0;
     row.lost_lease_count = 0;
-    row.order_at = match spec.order {
-        Order::Visible => now,
-        Order::Sent => row.sent_at,
-    };
     row.due_at = now;
+    take_place(row, spec);
 }
 
 fn make_available(row: &mut DeliveryRow, spec: &QueueSpec, at: Timestamp, wait: Duration) {
     row.due_at = at.plus(wait);
-    row.retried = spec.fresh_first;
-    // Also where the order was another one when it was sent.
+    take_place(row, spec);
+    row.state = if wait.is_zero() { DeliveryState::Ready } else { DeliveryState::Delayed };
+}
+
+/// The place in the ready order, from the time at which it is ready.
+fn take_place(row: &mut DeliveryRow, spec: &QueueSpec) {
+    row.retried = spec.fresh_first && row.delivery_count > 0;
     row.order_at = match spec.order {
         Order::Visible => row.due_at,
         Order::Sent => row.sent_at,
     };
-    row.state = if wait.is_zero() { DeliveryState::Ready } else { DeliveryState::Delayed };
 }
 
 /// initial × factor^(failures − 1), at most `max`, times a random number from the jitter's range.

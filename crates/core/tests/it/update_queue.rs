@@ -234,3 +234,51 @@ fn fresh_ones_go_first_before_those_retried_after_the_change() {
         -> a#2 deliveries=2 until=30",
     );
 }
+
+#[test]
+fn what_waits_for_another_attempt_takes_its_place_when_it_is_ready() {
+    check(
+        "create jobs policy=vercel
+        create more
+        send a
+        -> sent
+        send queue=more c
+        -> sent
+        lease
+        -> a#1 deliveries=1 until=30
+        lease queue=more
+        -> c#1 deliveries=1 until=30
+        nack a#1 delay=5
+        nack c#1 delay=5
+        update jobs
+        -> generation=2 revision=2
+        update more policy=vercel
+        -> generation=2 revision=2
+        after 10
+        send b
+        -> sent
+        send queue=more d
+        -> sent
+        lease max=2
+        -> a#2 deliveries=2 until=40, b#1 deliveries=1 until=40
+        lease queue=more max=2
+        -> d#1 deliveries=1 until=40, c#2 deliveries=2 until=40",
+    );
+}
+
+#[test]
+fn what_waits_for_its_time_takes_its_place_in_the_order_of_then() {
+    check(
+        "create jobs
+        send a delay=10
+        -> sent
+        after 1
+        send b
+        -> sent
+        update jobs order=sent
+        -> generation=2 revision=2
+        after 9
+        lease max=2
+        -> a#1 deliveries=1 until=40, b#1 deliveries=1 until=40",
+    );
+}

@@ -59,6 +59,7 @@ impl World {
             Planned::Takeover => {
                 self.coverage.fault(Fault::Takeover);
                 self.openings += 1;
+                self.is_fenced = true;
                 if let Err(error) = self.disk.open() {
                     self.trace.note(|| format!("the other owner failed: {:?}", error.kind));
                 }
@@ -81,6 +82,7 @@ impl World {
         self.openings += 1;
         self.next_fault.set(None);
         self.pending_fault = None;
+        self.is_fenced = false;
         self.io.release();
         let opened = self.try_open()?;
         self.disk.heal_flushes();
@@ -113,14 +115,14 @@ impl World {
         self.check()
     }
 
-    /// Nothing breaks from now on. A power cut that is about to come comes now; a fault that waits for a commit is
-    /// forgotten: it might wait until time has passed that a reopened environment knows nothing of.
+    /// Nothing breaks from now on. What is about to come comes now, or not at all: what waits for a commit might wait until
+    /// time has passed that a reopened environment knows nothing of.
     pub(super) fn heal(&mut self) -> Verdict {
         self.faults_on = false;
         self.next_fault.set(None);
         self.pending_fault = None;
         self.disk.heal_flushes();
-        if self.disk.is_armed() { self.crash() } else { Ok(()) }
+        if self.disk.is_armed() || self.is_fenced { self.crash() } else { Ok(()) }
     }
 
     /// The process dies. Of the commits under way some may have been written.
