@@ -178,6 +178,25 @@ async fn a_deployment_may_take_less() {
 }
 
 #[tokio::test]
+async fn a_quota_counts_large_data_and_what_it_refuses_is_not_kept() {
+    let mut settings = EngineSettings::default();
+    settings.environment.core.bytes = 4 * CHUNK_BYTES as u64;
+    let disk = MemoryDisk::new();
+    let engine = Engine::start(settings, Arc::new(disk.clone()));
+    let server = Server { disk, ..Server::over(engine).await };
+    server.post_nothing("/v1/queues?queue_id=q").await.ok();
+    send_binary(&server, &[], made(2 * CHUNK_BYTES, true)).await.ok();
+    for told in [true, false] {
+        let reply = send_binary(&server, &[], made(2 * CHUNK_BYTES, told)).await;
+        assert_eq!(reply.refusal(), refused(429, "byte_limit"), "told: {told}");
+        until_stored(&server, |dump| dump.chunks.len() == 2 && dump.uploads.is_empty()).await;
+    }
+    server.post_nothing("/v1/queues/q:purge").await.ok();
+    until_stored(&server, |dump| dump.chunks.is_empty() && dump.uploads.is_empty()).await;
+    send_binary(&server, &[], made(3 * CHUNK_BYTES, false)).await.ok();
+}
+
+#[tokio::test]
 async fn what_can_be_refused_is_refused_before_a_byte_is_read() {
     let server = Server::with_queue(json!({})).await;
     let large = 4 * CHUNK_BYTES;
