@@ -100,6 +100,13 @@ pub(crate) struct ResidentDedup {
     pub(crate) touched: bool,
 }
 
+impl ResidentDedup {
+    /// It is as the store has it.
+    pub(crate) fn is_clean(&self) -> bool {
+        !self.touched && self.changed_in == CommitSequence::default()
+    }
+}
+
 /// What the commands since the last seal changed.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {

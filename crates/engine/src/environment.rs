@@ -431,11 +431,13 @@ impl Environment {
 
     /// Takes back what an answer granted.
     fn undo(&mut self, outcome: &Outcome) {
-        if let Outcome::Leased(grants) = outcome
-            && !grants.is_empty()
-        {
-            let leases = grants.iter().map(millpond_core::outcome::Grant::lease).collect();
-            self.notify(Command::Undo(leases));
+        match outcome {
+            Outcome::Leased(grants) if !grants.is_empty() => {
+                let leases = grants.iter().map(millpond_core::outcome::Grant::lease).collect();
+                self.notify(Command::Undo(leases));
+            }
+            Outcome::UploadBegun(Some(upload)) => self.notify(Command::CancelUpload(*upload)),
+            _ => {}
         }
     }
 

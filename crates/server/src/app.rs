@@ -11,6 +11,7 @@ use millpond_core::command::{Idempotency, Once};
 use millpond_core::{Command, Outcome};
 use millpond_engine::{Answer, Engine};
 
+use crate::answers::Answers;
 use crate::bodies::Bodies;
 use crate::connections::Connections;
 use crate::envelope::EnvelopeLayer;
@@ -27,6 +28,7 @@ use crate::shutdown::ShutdownWatch;
 
 /// What handlers share.
 pub struct App {
+    pub(crate) answers: Answers,
     pub(crate) bodies: Bodies,
     /// The most bytes of data that a message in binary mode has.
     pub(crate) data_bytes_max: usize,
@@ -49,6 +51,7 @@ impl App {
         let metrics = Metrics::default();
         let observer = Arc::new(Observer::new(Arc::clone(&metrics.http)));
         Self {
+            answers: Answers::default(),
             bodies: Bodies::new(Arc::clone(&metrics.http)),
             data_bytes_max: BINARY_BODY_BYTES_MAX,
             engine,

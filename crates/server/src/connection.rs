@@ -24,8 +24,13 @@ use crate::delivery::Deliveries;
 use crate::linger::Lingering;
 use crate::shutdown::ShutdownWatch;
 
-/// A client that takes no byte of an answer for so long is given up: it may hold leases, or chunks that could be removed.
+/// A client that takes less than [`WRITE_LEAST`] of an answer in so long is given up: it may hold leases, memory, or chunks
+/// that could be removed.
 const WRITE_STALL_MAX: Duration = Duration::from_secs(60);
+/// The least that counts as taking an answer, in bytes: 273 a second.
+const WRITE_LEAST: usize = 16 << 10;
+/// Bytes of the buffers that a connection reads and writes by. A request's head fits into one, or is refused with 431.
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// How long a connection may be without a whole head of a request: from its beginning or from the end of the answer
 /// before. That is how long a client can keep an idle connection too; two minutes are longer than proxies and clients keep
@@ -36,8 +41,10 @@ pub const HEAD_READ_MAX: Duration = Duration::from_secs(120);
 struct Tracked<S> {
     stream: S,
     deliveries: Deliveries,
-    /// Runs while the other side takes nothing.
+    /// Runs while the other side takes too little.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Bytes taken while that ran.
+    taken: usize,
 }
 
 impl<S> Tracked<S> {
@@ -47,13 +54,21 @@ impl<S> Tracked<S> {
         context: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
-            self.stalled = None;
+        if let Poll::Ready(result) = &written {
+            self.taken = self.taken.saturating_add(*result.as_ref().unwrap_or(&0));
+            if self.taken >= WRITE_LEAST {
+                self.rest();
+            }
             return written;
         }
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_STALL_MAX)));
         ready!(stalled.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes too little")))
+    }
+
+    fn rest(&mut self) {
+        self.stalled = None;
+        self.taken = 0;
     }
 }
 
@@ -102,6 +117,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Tracked<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        self.rest();
         self.deliveries.flushed();
         Poll::Ready(Ok(()))
     }
@@ -117,7 +133,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let deliveries = Deliveries::default();
-    let io = TokioIo::new(Tracked { stream, deliveries: deliveries.clone(), stalled: None });
+    let io = TokioIo::new(Tracked { stream, deliveries: deliveries.clone(), stalled: None, taken: 0 });
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let mut request = request.map(|body| Body::new(Lingering::new(body)));
         request.extensions_mut().insert(deliveries.clone());
@@ -125,7 +141,7 @@ where
     });
     // No `pipeline_flush`: it would let an answer wait in the buffer.
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_READ_MAX);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_READ_MAX).max_buf_size(BUFFER_BYTES);
     let mut connection = pin!(builder.serve_connection(io, service));
     // The drain is looked at first, so that an answer which it sets free says that it is the last one.
     let finished = tokio::select! {
@@ -151,22 +167,48 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_takes_nothing_is_given_up_and_one_that_is_slow_is_not() {
-        let (mut client, stream) = duplex(4);
-        let mut tracked = Tracked { stream, deliveries: Deliveries::default(), stalled: None };
-        tracked.write_all(&[0; 4]).await.expect("there is room");
+    async fn a_client_that_takes_too_little_is_given_up_and_one_that_is_slow_is_not() {
+        const PIECE: usize = WRITE_LEAST;
+        let (mut client, stream) = duplex(PIECE);
+        let mut tracked = Tracked { stream, deliveries: Deliveries::default(), stalled: None, taken: 0 };
+        tracked.write_all(&[0; PIECE]).await.expect("there is room");
         for _ in 0..3 {
             let begun = tokio::time::Instant::now();
             let slow = async {
                 tokio::time::advance(WRITE_STALL_MAX - Duration::from_secs(1)).await;
-                client.read_exact(&mut [0; 4]).await
+                client.read_exact(&mut [0; PIECE]).await
             };
-            let (written, read) = tokio::join!(tracked.write_all(&[0; 4]), slow);
+            let (written, read) = tokio::join!(tracked.write_all(&[0; PIECE]), slow);
             assert!(written.is_ok() && read.is_ok());
             assert_eq!(begun.elapsed(), WRITE_STALL_MAX - Duration::from_secs(1));
         }
         let begun = tokio::time::Instant::now();
-        let error = tracked.write_all(&[0; 4]).await.expect_err("nobody reads");
+        let trickle = async {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                client.read_exact(&mut [0; 1]).await.expect("there is more");
+            }
+        };
+        let written = tokio::select! {
+            written = tracked.write_all(&[0; PIECE]) => written,
+            () = trickle => Ok(()),
+        };
+        let error = written.expect_err("nobody reads to speak of");
         assert_eq!((error.kind(), begun.elapsed()), (io::ErrorKind::TimedOut, WRITE_STALL_MAX));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_one_answer_does_not_count_for_the_next() {
+        let (mut client, stream) = duplex(4);
+        let mut tracked = Tracked { stream, deliveries: Deliveries::default(), stalled: None, taken: 0 };
+        for _ in 0..2 {
+            let slow = async {
+                tokio::time::advance(WRITE_STALL_MAX - Duration::from_secs(1)).await;
+                client.read_exact(&mut [0; 8]).await
+            };
+            let (written, read) = tokio::join!(tracked.write_all(&[0; 8]), slow);
+            assert!(written.is_ok() && read.is_ok());
+            tracked.flush().await.expect("all is written");
+        }
     }
 }

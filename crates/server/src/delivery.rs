@@ -20,8 +20,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use millpond_engine::Receipt;
+use tokio::sync::OwnedSemaphorePermit;
 
-/// What one connection owes: receipts whose answers are being written. A clone is another handle.
+/// What one connection owes: receipts and shares of memory whose answers are being written. A clone is another handle.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deliveries {
     shared: Arc<Shared>,
@@ -39,18 +40,35 @@ struct Shared {
 struct Open {
     ended: bool,
     receipts: Vec<(u64, Receipt)>,
+    shares: Vec<(u64, OwnedSemaphorePermit)>,
 }
 
 impl Deliveries {
     /// Takes charge of a receipt whose answer's last `bytes` bytes go into the write buffer now.
     fn begin(&self, bytes: usize, receipt: Receipt) {
-        let written = self.shared.written.load(Ordering::Relaxed);
-        let due = written.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        let due = self.due(bytes);
         let mut open = self.open();
         if !open.ended {
             open.receipts.push((due, receipt));
             self.shared.any_open.store(true, Ordering::Release);
         }
+    }
+
+    /// Keeps a share of memory for as long as the answer that it is for, whose last `bytes` bytes go into the write buffer
+    /// now.
+    pub(crate) fn hold(&self, bytes: usize, share: OwnedSemaphorePermit) {
+        let due = self.due(bytes);
+        let mut open = self.open();
+        if !open.ended {
+            open.shares.push((due, share));
+            self.shared.any_open.store(true, Ordering::Release);
+        }
+    }
+
+    /// How much will have been written once `bytes` more are.
+    fn due(&self, bytes: usize) -> u64 {
+        let written = self.shared.written.load(Ordering::Relaxed);
+        written.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
     /// The kernel took so many bytes.
@@ -68,13 +86,16 @@ impl Deliveries {
         for (_, receipt) in open.receipts.extract_if(.., |(due, _)| *due <= written) {
             receipt.delivered();
         }
-        self.shared.any_open.store(!open.receipts.is_empty(), Ordering::Release);
+        open.shares.retain(|(due, _)| *due > written);
+        let any_open = !open.receipts.is_empty() || !open.shares.is_empty();
+        self.shared.any_open.store(any_open, Ordering::Release);
     }
 
     /// Nothing will be written any more: what is not confirmed is taken back.
     pub(crate) fn end(&self) {
         let mut open = self.open();
         open.ended = true;
+        open.shares.clear();
         let undelivered = std::mem::take(&mut open.receipts);
         drop(open);
         drop(undelivered);

@@ -21,6 +21,7 @@ use tokio::task::futures::TaskLocalFuture;
 use tower::{Layer, Service};
 
 use crate::app::App;
+use crate::delivery::Deliveries;
 use crate::error::ApiError;
 use crate::guard;
 use crate::request::{Observed, PHASES, Phases, REQUEST_ID};
@@ -49,6 +50,8 @@ pub(crate) struct Envelope<S> {
 pin_project_lite::pin_project! {
     /// An answer in the making.
     pub(crate) struct EnvelopeFuture<F> {
+        app: Arc<App>,
+        deliveries: Option<Deliveries>,
         observed: Observed,
         #[pin]
         work: Work<F>,
@@ -78,11 +81,12 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let observed = Observed::begin(&self.app.observer, &request);
+        let deliveries = request.extensions().get::<Deliveries>().cloned();
         let work = match guard::check(&self.app.hosts, request.uri(), request.headers()) {
             Ok(()) => Work::Running { inner: PHASES.scope(Phases::default(), self.inner.call(request)) },
             Err(error) => Work::Refused { error: Some(error) },
         };
-        EnvelopeFuture { observed, work }
+        EnvelopeFuture { app: Arc::clone(&self.app), deliveries, observed, work }
     }
 }
 
@@ -105,7 +109,9 @@ where
             WorkProjection::Running { mut inner } => {
                 let Ok(response) = ready!(inner.as_mut().poll(context));
                 let phases = inner.take_value();
-                Poll::Ready(Ok(finish(this.observed, response.into_response(), phases)))
+                let held = this.app.answers.hold(response.into_response(), this.deliveries.as_ref());
+                let response = held.unwrap_or_else(IntoResponse::into_response);
+                Poll::Ready(Ok(finish(this.observed, response, phases)))
             }
         }
     }

@@ -9,6 +9,7 @@
 //! | `convert` | wire structs to core types, and back |
 //! | `extract` | paths, query parameters and bodies of requests |
 //! | `bodies` | how much bodies take together while they are read, and how long |
+//! | `answers` | how much answers take together while they are written |
 //! | `pieces`, `stream` | large bodies on their way in and out, chunk by chunk |
 //! | `idempotency` | what makes a call repeatable |
 //! | `openapi` | the OpenAPI document |
@@ -21,7 +22,8 @@
 //!
 //! Invariant: a grant whose answer was not handed to the kernel whole is taken back (`delivery`).
 
-pub mod app;
+pub mod answers;
+mod app;
 mod bodies;
 pub mod config;
 mod connection;
@@ -45,6 +47,7 @@ mod shutdown;
 mod stream;
 mod verb;
 
+pub use answers::ANSWERS_BYTES_MAX;
 pub use app::{App, app};
 pub use bodies::{BODIES_BYTES_MAX, BODY_READ_MAX};
 pub use config::{DATA_BYTES, QUEUES, Quotas, RawSettings, Settings, SettingsError};

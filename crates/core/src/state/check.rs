@@ -110,6 +110,18 @@ impl Core {
     pub fn resident_rows(&self) -> usize {
         self.rows.map.len()
     }
+
+    /// Remembered calls in memory, and those known not to be.
+    #[must_use]
+    pub fn resident_calls(&self) -> usize {
+        self.dedup.len()
+    }
+
+    /// Walks that are owed to remove what is gone.
+    #[must_use]
+    pub fn owed_walks(&self) -> usize {
+        self.sweeps.owed_walks()
+    }
 }
 
 fn check_counts(name: &str, known: &CountersRow, counted: &CountersRow) -> Result<(), Violation> {

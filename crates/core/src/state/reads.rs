@@ -110,6 +110,8 @@ struct OwedSweep {
     after_due: Option<DueKey>,
     /// Reads must see this commit: the one that made the rows gone.
     not_before: CommitSequence,
+    /// Its first page was asked for.
+    begun: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,6 +157,16 @@ impl Sweeps {
         states: &[DeliveryState],
         not_before: CommitSequence,
     ) {
+        // One that has not begun can take this in: a queue that is purged every second owes one walk and not one a second.
+        let waiting =
+            self.owed.iter_mut().find(|owed| owed.queue == queue && owed.kind == kind && !owed.begun);
+        if let Some(owed) = waiting {
+            owed.not_before = owed.not_before.max(not_before);
+            let more = states.iter().filter(|state| !owed.states.contains(state)).copied();
+            let more: Vec<_> = more.collect();
+            owed.states.extend(more);
+            return;
+        }
         let states = states.to_vec();
         self.owed.push_back(OwedSweep {
             queue,
@@ -163,6 +175,7 @@ impl Sweeps {
             after_ready: None,
             after_due: None,
             not_before,
+            begun: false,
         });
     }
 
@@ -186,6 +199,10 @@ impl Sweeps {
 
     pub(crate) fn begin_void(&mut self, queue: QueueNumber) {
         self.begin(queue, OwedKind::Void, &[DeliveryState::Leased], CommitSequence::default());
+    }
+
+    pub(crate) fn owed_walks(&self) -> usize {
+        self.owed.len()
     }
 
     pub(crate) fn next_due(&self, settled: CommitSequence) -> Option<Timestamp> {
@@ -268,12 +285,13 @@ impl Core {
             let scan = Scan::Uploads { after, limit };
             self.batch.scans.push(WantedScan { ticket: ScanTicket::Uploads, scan });
         }
-        if let Some(owed) = sweeps.owed.front()
+        if let Some(owed) = sweeps.owed.front_mut()
             && !sweeps.owed_scanning
             && owed.not_before <= settled
             && let Some(&state) = owed.states.first()
         {
             let queue = owed.queue;
+            owed.begun = true;
             let scan = match state {
                 DeliveryState::Ready => Scan::Ready { queue, after: owed.after_ready, limit },
                 _ => Scan::Due { queue, state, after: owed.after_due, limit },

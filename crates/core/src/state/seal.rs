@@ -10,6 +10,9 @@ use crate::row::{DeliveryRow, MessageRow};
 use crate::state::rows::Rows;
 use crate::state::{Batch, Core, WantedScan};
 
+/// Remembered calls, or their absence, that memory keeps although no commit changed them.
+const LOOKED_UP_KEYS_MAX: usize = 4_096;
+
 impl Core {
     /// Ends the batch: what its commands changed, each row once and in its last state, or `None` if they changed
     /// nothing. The rows stay in memory until [`Core::durable`].
@@ -38,6 +41,7 @@ impl Core {
         self.seal_uploads(batch.uploads, &mut changes);
         // Also without a commit: sweeps and stale settles bring rows that change nothing.
         self.evict_cached();
+        self.evict_looked_up();
         if changes.row_count() == 0 && !batch.environment_touched {
             return None;
         }
@@ -172,6 +176,18 @@ impl Core {
             let queues = &self.queues;
             let held = |row: &DeliveryRow| queues.get(&row.queue).is_some_and(|queue| queue.holds(row));
             self.rows.evict(self.settings.cached_rows, held);
+        }
+    }
+
+    /// Lets go of keys that were only looked up, the oldest first: in an environment where nothing is committed nothing else
+    /// does.
+    fn evict_looked_up(&mut self) {
+        while self.dedup_unsettled.len() > LOOKED_UP_KEYS_MAX
+            && let Some((_, key)) = self.dedup_unsettled.front()
+            && self.dedup.get(key).is_none_or(super::ResidentDedup::is_clean)
+        {
+            self.dedup.remove(key);
+            self.dedup_unsettled.pop_front();
         }
     }
 

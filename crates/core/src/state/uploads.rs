@@ -23,6 +23,9 @@ use crate::state::Core;
 use crate::state::window::Window;
 use crate::time::Timestamp;
 
+/// Chunks of one message that are removed at the pace at which messages go: those of data that comes without an upload.
+const CREDIT_PER_MESSAGE: u32 = 4;
+
 /// An upload under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenUpload {
@@ -76,6 +79,9 @@ pub(crate) struct Uploads {
     owed: Window<Sequence>,
     /// Owed, inside the window, as the last sealed batch left it, and read by nobody.
     free: BTreeSet<Sequence>,
+    /// Chunks that may be removed beyond what a batch may anyway: what lately became owed by messages of few chunks, so that
+    /// no traffic of those leaves chunks behind faster than they go.
+    credit: u32,
     /// How many read the chunks of a sequence.
     pins: BTreeMap<Sequence, u32>,
     /// When which upload is given up.
@@ -94,6 +100,7 @@ impl Uploads {
             unsettled: VecDeque::new(),
             owed: if planted!(UploadNotSwept) { Window::of_nothing() } else { Window::unread() },
             free: BTreeSet::new(),
+            credit: 0,
             pins: BTreeMap::new(),
             stalls: BTreeSet::new(),
             reserved: 0,
@@ -251,6 +258,7 @@ impl Core {
         });
         loose.kind = Kind::Owed;
         self.uploads.owed.insert(sequence);
+        self.uploads.credit = self.uploads.credit.saturating_add(chunks.min(CREDIT_PER_MESSAGE));
         self.touch_upload(sequence);
     }
 
@@ -265,10 +273,11 @@ impl Core {
         }
     }
 
-    /// Removes chunks that are owed, as many as one batch may.
+    /// Removes chunks that are owed, as many as one batch may and as many as the last ones left.
     pub(crate) fn remove_owed_chunks(&mut self) {
         let most = self.settings.chunks_per_batch;
-        let mut left = if self.busy { most / 4 } else { most }.max(1);
+        let base = if self.busy { most / 4 } else { most }.max(1);
+        let mut left = base.saturating_add(std::mem::take(&mut self.uploads.credit));
         while left > 0
             && let Some(sequence) = self.uploads.free.pop_first()
             && let Some(loose) = self.uploads.loose.get_mut(&sequence)

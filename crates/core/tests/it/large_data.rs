@@ -313,3 +313,22 @@ fn memory_holds_the_front_of_what_is_owed() {
         -> nothing",
     );
 }
+
+/// More than a batch removes by itself: traffic of such messages must not leave more behind than goes.
+#[test]
+fn chunks_of_small_data_leave_as_fast_as_their_messages() {
+    check(
+        "with inline=1 chunk=4 remove=1
+        create jobs
+        send a b c d e f bytes=3
+        -> sent
+        lease max=6
+        -> a#1 deliveries=1 until=30, b#1 deliveries=1 until=30, c#1 deliveries=1 until=30, d#1 deliveries=1 until=30, e#1 deliveries=1 until=30, f#1 deliveries=1 until=30
+        ack a#1 b#1 c#1 d#1 e#1 f#1 rest=no
+        stored
+        -> (a:1) (b:1) (c:1) (d:1) (e:1) (f:1)
+        batch
+        stored
+        -> nothing",
+    );
+}

@@ -180,3 +180,14 @@ fn a_key_has_to_be_one_and_a_lease_call_takes_none() {
         -> refused: out_of_range idempotency-key",
     );
 }
+
+/// No commit lets go of them.
+#[test]
+fn keys_that_were_only_looked_up_do_not_pile_up() {
+    check(
+        "create jobs
+        look_up 5000
+        memory
+        -> calls=4096 walks=0",
+    );
+}

@@ -171,3 +171,33 @@ fn a_purge_of_all_leaves_only_what_is_leased_until_it_comes_back() {
         -> why=empty",
     );
 }
+
+/// A queue that is purged every second owes a walk, and not one a second.
+#[test]
+fn purges_that_come_before_a_walk_begins_are_one_walk() {
+    check(
+        "create jobs deliveries_max=1
+        send a
+        -> sent
+        lease
+        -> a#1 deliveries=1 until=30
+        nack a#1
+        send b
+        -> sent
+        purge rest=no
+        -> purged 1
+        purge all rest=no
+        -> purged 1
+        purge rest=no
+        -> purged 0
+        memory
+        -> calls=0 walks=1
+        after 1
+        memory
+        -> calls=0 walks=0
+        stored
+        -> nothing
+        show
+        -> why=empty",
+    );
+}

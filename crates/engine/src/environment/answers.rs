@@ -85,6 +85,9 @@ impl Environment {
         }
         if users > 0 {
             self.next_read += 1;
+            // Many may look at the same messages.
+            missing.sort_unstable();
+            missing.dedup();
             self.content_reads.insert(read, ContentRead::new(missing.clone(), users));
             actions.push(Action::Contents(read, missing));
         }

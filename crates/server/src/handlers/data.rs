@@ -22,6 +22,7 @@ use millpond_engine::Answer;
 
 use super::messages::named;
 use super::unexpected;
+use crate::answers::Streamed;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Place, Query};
@@ -64,6 +65,9 @@ pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Result
         (Data::Chunked { .. }, None) => return Err(ApiError::internal("data in chunks without a pin")),
     };
     let mut response = Response::new(body);
+    if matches!(content.data, Data::Chunked { .. }) {
+        response.extensions_mut().insert(Streamed);
+    }
     let headers = response.headers_mut();
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers.insert(CONTENT_TYPE, content_type(content)?);

@@ -110,6 +110,24 @@ impl World {
                 return answers;
             }
             "stored" => return vec![self.stored()],
+            // Calls under as many keys, all of which are refused: nothing is committed.
+            "look_up" => {
+                for number in 0..words.bare[0].parse::<u32>().expect("a number") {
+                    let idempotency = Idempotency { key: format!("key {number}").into(), digest: 0 };
+                    let missing = MessageRef { queue: "jobs".into(), message: self.message("missing") };
+                    let command = Box::new(Command::DeleteMessage(missing));
+                    self.apply(&Command::Once(Once { idempotency, command }));
+                    self.commit();
+                }
+                return Vec::new();
+            }
+            "memory" => {
+                return vec![format!(
+                    "calls={} walks={}",
+                    self.core.resident_calls(),
+                    self.core.owed_walks()
+                )];
+            }
             // One batch, and nothing after it.
             "batch" => {
                 self.apply(&Command::Tick);
@@ -131,7 +149,11 @@ impl World {
             self.slow.extend(scans.map(|wanted| (wanted.ticket, self.store.scan(&wanted.scan))));
         }
         let mut answers = vec![self.show(&words, &outcome)];
-        answers.extend(self.come_to_rest());
+        if words.get("rest") == Some("no") {
+            self.commit();
+        } else {
+            answers.extend(self.come_to_rest());
+        }
         answers.retain(|answer| !answer.is_empty());
         self.check();
         answers
