@@ -6,7 +6,7 @@ DATA_DIR ?= ./data
 
 .PHONY: run check test soak bench bench-peers
 
-# Builds, prints three lines to paste, and serves.
+# Builds, prints lines to paste, and serves.
 run:
 	cargo build --release --package millpond-cli
 	@scripts/first-minute $(LISTEN)
