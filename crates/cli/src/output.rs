@@ -88,7 +88,6 @@ impl Table {
     }
 
     /// A row. What others wrote does nothing to the terminal.
-
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().map(|cell| safe(&cell)).collect());
     }
