@@ -24,6 +24,8 @@ use crate::value;
 const GIVE_UP: Duration = Duration::from_secs(60);
 /// A message that this machine could not work on comes back after so long, for another machine or when this one is mended.
 const FAULT_DELAY: Duration = Duration::from_secs(30);
+/// After the third signal, how long what was told so far may take to be written.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(crate) struct Work {
@@ -75,8 +77,11 @@ impl Work {
         });
         tokio::select! {
             () = report.finish(told) => {}
-            // Who does not read need not be waited for.
-            () = stops.abandon.cancelled() => {}
+            // Who does not read is not waited for.
+            () = async {
+                stops.abandon.cancelled().await;
+                tokio::time::sleep(LAST_WORDS).await;
+            } => {}
         }
         watch.abort();
         report.failure()?;

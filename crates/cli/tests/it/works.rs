@@ -247,7 +247,6 @@ fn a_third_signal_waits_for_nothing() {
     worker.signal(libc::SIGTERM);
     worker.told("ending what runs");
     worker.signal(libc::SIGTERM);
-    worker.told("leaving the rest");
     assert_eq!(worker.line(), "", "the command is killed");
     assert_eq!(worker.ended().code, Some(130));
 }
