@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use millpond_client::{Error, ErrorCode};
 
+use crate::output::safe;
+
 /// The exit codes, as `docs/cli.md` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -66,6 +68,11 @@ impl Failure {
         Self::new(Exit::Done, "", "")
     }
 
+    /// Whether it is only that nobody reads what is written.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.exit == Exit::Done
+    }
+
     /// SIGINT came.
     pub(crate) fn interrupted(what: impl Into<String>) -> Self {
         Self::new(Exit::Interrupted, what, "interrupted")
@@ -81,9 +88,9 @@ impl Failure {
         if self.exit != Exit::Done {
             let mut stderr = std::io::stderr().lock();
             // If stderr cannot be written either, the exit code is all that is left to say it.
-            let _ = writeln!(stderr, "millpond: {}: {}", self.what, self.why);
+            let _ = writeln!(stderr, "millpond: {}: {}", safe(&self.what), safe(&self.why));
             if let Some(advice) = &self.advice {
-                let _ = writeln!(stderr, "  what to do: {advice}");
+                let _ = writeln!(stderr, "  what to do: {}", safe(advice));
             }
         }
         self.exit

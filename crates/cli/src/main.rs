@@ -53,7 +53,7 @@ fn main() -> ExitCode {
 fn finish(done: anyhow::Result<()>) -> ExitCode {
     let Err(error) = done else { return Exit::Done.into() };
     // If stderr cannot be written either, the exit code is all that is left to say it.
-    let _ = writeln!(std::io::stderr(), "millpond: {}", one_line(&error));
+    let _ = writeln!(std::io::stderr(), "millpond: {}", output::safe(&one_line(&error)));
     let is_usage = error.is::<SettingsError>() || error.is::<LogFilterError>();
     let exit = match error.is::<millpond_load::Interrupted>() {
         true => Exit::Interrupted,

@@ -29,7 +29,7 @@ impl Format {
 
 /// Tells people something, on stderr. If nobody can hear it, that is no reason to fail.
 pub(crate) fn tell(text: &str) {
-    let _: io::Result<()> = writeln!(io::stderr(), "{text}");
+    let _: io::Result<()> = writeln!(io::stderr(), "{}", safe(text));
 }
 
 /// Prints a text, a line break after it.
@@ -54,7 +54,27 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Outcome<()> {
 
 /// Prints one line of JSON.
 pub(crate) fn print_json<T: Serialize>(value: &T) -> Outcome<()> {
-    print(&serde_json::to_string(value).expect("answers are structs and maps with string keys"))
+    print(&json_line(value))
+}
+
+/// One line of JSON. Data in it is as its sender wrote it, line breaks between its values and all.
+fn json_line<T: Serialize>(value: &T) -> String {
+    let json = serde_json::to_string(value).expect("answers are structs and maps with string keys");
+    let (mut line, mut in_string, mut escaped) = (String::with_capacity(json.len()), false, false);
+    for character in json.chars() {
+        if !in_string && character.is_ascii_whitespace() {
+            continue;
+        }
+        if character.is_control() {
+            // JSON itself escapes only those below the space.
+            let _ = write!(line, "\\u{:04x}", u32::from(character));
+            continue;
+        }
+        line.push(character);
+        in_string ^= character == '"' && !escaped;
+        escaped = in_string && !escaped && character == '\\';
+    }
+    line
 }
 
 /// Columns, as wide as they must be; the first line is the header.
@@ -67,8 +87,9 @@ impl Table {
         Self { rows: vec![header.iter().map(|&name| name.to_owned()).collect()] }
     }
 
+    /// A row. What others wrote does nothing to the terminal.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        self.rows.push(cells.into_iter().map(|cell| safe(&cell)).collect());
     }
 
     pub(crate) fn render(&self) -> String {
@@ -90,11 +111,11 @@ impl Table {
     }
 }
 
-/// Names and values, one a line.
+/// Names and values, one a line; what others wrote does nothing to the terminal.
 pub(crate) fn fields(pairs: &[(&str, String)]) -> String {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let lines = pairs.iter().filter(|(_, value)| !value.is_empty());
-    lines.map(|(name, value)| format!("{name:width$}  {value}")).collect::<Vec<_>>().join("\n")
+    lines.map(|(name, value)| format!("{name:width$}  {}", safe(value))).collect::<Vec<_>>().join("\n")
 }
 
 /// `1 message`, `2 messages`.
@@ -139,7 +160,7 @@ fn printable(character: char) -> char {
     if character.is_control() { ' ' } else { character }
 }
 
-/// A text from a message, safe for a terminal.
+/// A text from others, safe for a terminal.
 pub(crate) fn safe(text: &str) -> String {
     text.chars().map(printable).collect()
 }
@@ -164,6 +185,22 @@ mod tests {
         assert_eq!(data_line(&long), format!("{}…", "x".repeat(60)));
         assert_eq!(data_line(&Event::new("/s", "t").bytes("image/png", [0])), "(1 byte)");
         assert_eq!(data_line(&Event::new("/s", "t")), "");
+    }
+
+    #[test]
+    fn json_is_one_line_and_the_same_value() {
+        let data = "{\r\n\t\"a \\\"\\\\\" : [ 1.00 , 1e400,\n 12345678901234567890123 ],\n\"\u{9b}2J\u{7f}\": \" \" }";
+        let raw: Box<serde_json::value::RawValue> = serde_json::from_str(data).expect("JSON");
+        let line = json_line(&serde_json::json!({ "data": "x" })).replace("\"x\"", &json_line(&raw));
+        assert_eq!(line, r#"{"data":{"a \"\\":[1.00,1e400,12345678901234567890123],"\u009b2J\u007f":" "}}"#);
+    }
+
+    #[test]
+    fn what_others_wrote_does_nothing_to_the_terminal() {
+        assert_eq!(fields(&[("labels", "a=\u{1b}[2J\nb".to_owned())]), "labels  a= [2J b");
+        let mut table = Table::new(&["QUEUE"]);
+        table.row(["\u{9b}2J".to_owned()]);
+        assert_eq!(table.render(), "QUEUE\n 2J");
     }
 
     #[test]

@@ -153,8 +153,7 @@ impl Call {
                 Err(error) => error,
             };
             made += 1;
-            // Every call here is harmless to repeat: it reads, carries a key, or settles a fenced lease.
-            let Some(wait) = retry.wait(made, &error, true, fastrand::f64()) else { return Err(error) };
+            let Some(wait) = retry.wait(made, &error, fastrand::f64()) else { return Err(error) };
             tokio::time::sleep(wait).await;
         }
     }

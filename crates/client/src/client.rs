@@ -125,6 +125,11 @@ impl Client {
         call.send(&self.shared.transport, &self.shared.retry).await
     }
 
+    /// Makes a call and reads its JSON: one try, for callers that try by themselves.
+    pub(crate) async fn fetch_once<T: DeserializeOwned>(&self, call: Call) -> Result<T, Error> {
+        call.send(&self.shared.transport, &RetryPolicy::never()).await
+    }
+
     /// Makes a call whose answer is not JSON.
     pub(crate) async fn reply(&self, call: Call) -> Result<Reply, Error> {
         call.reply(&self.shared.transport, &self.shared.retry).await

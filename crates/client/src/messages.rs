@@ -186,8 +186,58 @@ impl Client {
         verb: &str,
         body: &SettleBody<'_>,
     ) -> Result<Vec<Lease>, Error> {
-        let call = Call::harmless(&format!("{}:{verb}", self.queue_path(queue))).json(body);
+        let call = self.settle_call(queue, verb, body);
         self.fetch::<Stale>(call).await.map(|answer| answer.stale_leases)
+    }
+
+    fn settle_call(&self, queue: &str, verb: &str, body: &SettleBody<'_>) -> Call {
+        Call::harmless(&format!("{}:{verb}", self.queue_path(queue))).json(body)
+    }
+
+    /// One try of [`Client::ack`].
+    pub(crate) async fn ack_once(
+        &self,
+        queue: &str,
+        leases: &[Lease],
+        within: Duration,
+    ) -> Result<Vec<Lease>, Error> {
+        let body = SettleBody { leases, delay: None, visibility_timeout: None };
+        self.settle_once(queue, "ack", &body, within).await
+    }
+
+    /// One try of [`Client::nack`].
+    pub(crate) async fn nack_once(
+        &self,
+        queue: &str,
+        leases: &[Lease],
+        delay: Option<Duration>,
+        within: Duration,
+    ) -> Result<Vec<Lease>, Error> {
+        let body = SettleBody { leases, delay, visibility_timeout: None };
+        self.settle_once(queue, "nack", &body, within).await
+    }
+
+    /// One try of [`Client::extend`].
+    pub(crate) async fn extend_once(
+        &self,
+        queue: &str,
+        leases: &[Lease],
+        visibility_timeout: Duration,
+        within: Duration,
+    ) -> Result<Vec<Lease>, Error> {
+        let body = SettleBody { leases, delay: None, visibility_timeout: Some(visibility_timeout) };
+        self.settle_once(queue, "extend", &body, within).await
+    }
+
+    async fn settle_once(
+        &self,
+        queue: &str,
+        verb: &str,
+        body: &SettleBody<'_>,
+        within: Duration,
+    ) -> Result<Vec<Lease>, Error> {
+        let call = self.settle_call(queue, verb, body).within(within);
+        self.fetch_once::<Stale>(call).await.map(|answer| answer.stale_leases)
     }
 
     /// Settles and sends in one commit: all of it or, with sends, none.

@@ -33,14 +33,19 @@ impl RetryPolicy {
 
     /// How long to wait before the next try after `made` tries, or none if there is to be no further one.
     ///
-    /// `repeatable`: making the call twice does no more than making it once. `random` is from 0 up to 1.
-    pub(crate) fn wait(&self, made: u32, error: &Error, repeatable: bool, random: f64) -> Option<Duration> {
-        let harmless = repeatable || !error.may_have_happened();
-        if made >= self.tries || !error.is_retryable() || !harmless {
+    /// Every call is harmless to repeat: it reads, carries a key, or settles a fenced lease. `random` is from 0 up to 1.
+    pub(crate) fn wait(&self, made: u32, error: &Error, random: f64) -> Option<Duration> {
+        if made >= self.tries || !error.is_retryable() {
             return None;
         }
         let asked = error.retry_after().unwrap_or_default();
         (asked <= RETRY_AFTER_MAX).then(|| asked + self.jitter(made, random))
+    }
+
+    /// The wait after `made` tries for one who goes on trying: what the server asked for at least, and at most the longest
+    /// that it can ask for.
+    pub(crate) fn pause(&self, made: u32, asked: Duration, random: f64) -> Duration {
+        self.jitter(made, random).max(asked.min(RETRY_AFTER_MAX))
     }
 
     /// A random part of the longest wait after `made` tries.
@@ -82,51 +87,57 @@ mod tests {
 
     const NEARLY: f64 = 0.999_999;
 
-    fn waits(error: &Error, repeatable: bool) -> bool {
-        RetryPolicy::default().wait(1, error, repeatable, 0.0).is_some()
+    fn waits(error: &Error) -> bool {
+        RetryPolicy::default().wait(1, error, 0.0).is_some()
     }
 
     #[test]
     fn waits_double_up_to_the_cap_and_any_part_of_them_may_be_taken() {
         let policy = RetryPolicy { tries: 100, ..RetryPolicy::default() };
-        let longest =
-            |made| policy.wait(made, &unreachable(), true, NEARLY).expect("a wait").as_secs_f64().round();
+        let longest = |made| policy.wait(made, &unreachable(), NEARLY).expect("a wait").as_secs_f64().round();
         assert_eq!([3, 4, 5, 6, 7, 40, 99].map(longest), [1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 8.0]);
-        assert!(policy.wait(1, &unreachable(), true, NEARLY) < Some(Duration::from_millis(250)));
-        assert_eq!(policy.wait(1, &unreachable(), true, 0.0), Some(Duration::ZERO));
+        assert!(policy.wait(1, &unreachable(), NEARLY) < Some(Duration::from_millis(250)));
+        assert_eq!(policy.wait(1, &unreachable(), 0.0), Some(Duration::ZERO));
     }
 
     #[test]
     fn three_tries_are_made() {
         let policy = RetryPolicy::default();
-        let again = |made| policy.wait(made, &unreachable(), true, 0.5).is_some();
+        let again = |made| policy.wait(made, &unreachable(), 0.5).is_some();
         assert_eq!([1, 2, 3, 4].map(again), [true, true, false, false]);
-        assert_eq!(RetryPolicy::never().wait(1, &unreachable(), true, 0.5), None);
+        assert_eq!(RetryPolicy::never().wait(1, &unreachable(), 0.5), None);
     }
 
     #[test]
     fn what_the_server_asks_for_is_waited_and_jitter_comes_on_top() {
         let policy = RetryPolicy::default();
         let error = refused(true, Effect::None, Some(2_000));
-        assert_eq!(policy.wait(1, &error, true, 0.5), Some(Duration::from_millis(2_125)));
+        assert_eq!(policy.wait(1, &error, 0.5), Some(Duration::from_millis(2_125)));
         let long = refused(true, Effect::None, Some(60_001));
-        assert_eq!(policy.wait(1, &long, true, 0.5), None);
+        assert_eq!(policy.wait(1, &long, 0.5), None);
     }
 
     #[test]
-    fn only_what_may_pass_is_tried_again_and_only_if_that_is_harmless() {
-        assert!(!waits(&refused(false, Effect::None, None), true));
-        assert!(waits(&refused(true, Effect::None, None), false));
-        assert!(!waits(&refused(true, Effect::Unknown, None), false));
-        assert!(waits(&refused(true, Effect::Unknown, None), true));
-        let unanswered = Error::Unanswered { url: String::new(), reason: String::new() };
-        assert!(waits(&unanswered, true) && !waits(&unanswered, false));
-        assert!(waits(&unreachable(), false));
+    fn one_who_goes_on_trying_waits_for_what_the_server_asks_for() {
+        let policy = RetryPolicy::default();
+        let asked = Duration::from_secs(5);
+        assert_eq!(policy.pause(1, asked, NEARLY), asked);
+        assert_eq!(policy.pause(1, Duration::ZERO, 0.5), Duration::from_millis(125));
+        assert_eq!(policy.pause(40, asked, 0.75), Duration::from_secs(6));
+        assert_eq!(policy.pause(1, Duration::MAX, 0.5), RETRY_AFTER_MAX);
+    }
+
+    #[test]
+    fn only_what_may_pass_is_tried_again() {
+        assert!(!waits(&refused(false, Effect::None, None)));
+        assert!(waits(&refused(true, Effect::None, None)));
+        assert!(waits(&refused(true, Effect::Unknown, None)));
+        assert!(waits(&Error::Unanswered { url: String::new(), reason: String::new() }));
+        assert!(waits(&unreachable()));
         for (status, again) in
             [(429, true), (500, false), (502, true), (503, true), (504, true), (404, false)]
         {
-            assert_eq!(waits(&unexpected(status), true), again, "{status}");
-            assert!(!waits(&unexpected(status), false), "{status}");
+            assert_eq!(waits(&unexpected(status)), again, "{status}");
         }
     }
 }

@@ -24,6 +24,7 @@
 //! The work is done at least once: a lease that was granted in the very moment of the stop comes back when it runs out.
 
 mod holds;
+mod patience;
 mod run;
 
 use std::fmt;
@@ -48,6 +49,7 @@ pub struct Worker {
     visibility_timeout: Option<Duration>,
     until_empty: bool,
     give_up_after: Option<Duration>,
+    abandon: CancellationToken,
     observer: Arc<dyn Fn(WorkerEvent<'_>) + Send + Sync>,
 }
 
@@ -71,6 +73,7 @@ impl Worker {
             visibility_timeout: None,
             until_empty: false,
             give_up_after: None,
+            abandon: CancellationToken::new(),
             observer: Arc::new(|_| {}),
         }
     }
@@ -82,7 +85,8 @@ impl Worker {
         self
     }
 
-    /// How long leases last between extensions, 1 s to 12 h; the queue's own timeout unless it is set.
+    /// How long leases last between extensions, 1 s to 12 h. Unless it is set, the timeout that the queue has when the
+    /// worker begins; what the queue is given later counts for later workers.
     #[must_use]
     pub fn visibility_timeout(mut self, timeout: Duration) -> Self {
         self.visibility_timeout = Some(timeout);
@@ -104,7 +108,15 @@ impl Worker {
         self
     }
 
-    /// Is told what happens. It must not block.
+    /// Ends the run at once when the token is cancelled: functions are dropped where they wait, nothing more is settled, and
+    /// the messages come back when their leases run out.
+    #[must_use]
+    pub fn abandon_on(mut self, token: CancellationToken) -> Self {
+        self.abandon = token;
+        self
+    }
+
+    /// Is told what happens. It must not block: while it does, no lease is extended.
     #[must_use]
     pub fn observe(mut self, observer: impl Fn(WorkerEvent<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Arc::new(observer);
@@ -113,7 +125,8 @@ impl Worker {
 
     /// Works until `stop` is cancelled, or until the queue is empty if that was asked for.
     ///
-    /// A function that returns `Ok` has its message acked; one that returns [`Nack`], or panics, has it nacked.
+    /// A function that returns `Ok` has its message acked; one that returns [`Nack`], or panics, has it nacked. A message
+    /// whose function was told that the lease is lost counts as lost, whatever the function returns.
     ///
     /// # Errors
     /// The queue cannot be read at the start, a call is refused for good (`queue_not_found`, say), or the worker gave up. What

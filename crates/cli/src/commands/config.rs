@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::arguments::Arguments;
 use crate::connection::Connection;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{Format, Table, print, print_json};
 use crate::serve_arguments::{RUST_LOG, ServeArguments};
 
@@ -38,7 +38,7 @@ struct Setting {
 
 impl ConfigCommand {
     /// `matches` are those of the whole command line: only they know where a value comes from.
-    pub(crate) fn run(&self, matches: &ArgMatches) -> Outcome {
+    pub(crate) fn run(self, matches: &ArgMatches) -> Outcome {
         let ConfigCommand::Print(command) = self;
         let own = matches.subcommand().and_then(|(_, config)| config.subcommand()).map(|(_, own)| own);
         let mut settings = own.map(settings).unwrap_or_default();
@@ -49,6 +49,11 @@ impl ConfigCommand {
                 (log.source, log.variable) = ("environment", RUST_LOG.to_owned());
             }
         }
+        let refuse =
+            |error: &dyn std::fmt::Display| Failure::usage("cannot use these settings", error.to_string());
+        command.connection.client()?;
+        command.serve.log_filter().map_err(|error| refuse(&error))?;
+        command.serve.settings().resolve().map_err(|error| refuse(&error))?;
         if command.format.json {
             settings.iter().try_for_each(print_json)?;
             return Ok(Exit::Done);

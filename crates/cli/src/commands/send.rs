@@ -110,7 +110,7 @@ impl Send {
     }
 
     async fn send_lines(&self, client: Client, key: &str, mut lines: Lines) -> Outcome {
-        let mut sender = Sender { send: self, client, key, batch: Batch::default(), sent: 0 };
+        let mut sender = Sender { send: self, client, key, batch: Batch::default(), sent: 0, is_read: true };
         let interrupted = async {
             // Without the signal there is nothing to wait for.
             if tokio::signal::ctrl_c().await.is_err() {
@@ -175,6 +175,8 @@ struct Sender<'a> {
     key: &'a str,
     batch: Batch,
     sent: u64,
+    /// Somebody reads the ids. What is to be sent is sent all the same.
+    is_read: bool,
 }
 
 /// What the next call will send.
@@ -252,7 +254,14 @@ impl Sender<'_> {
             })?;
         self.sent += ids.len() as u64;
         lines.progress.set_message(format!("{} sent", self.sent));
-        if self.send.common.format.json { self.send.tell(&ids) } else { Ok(()) }
+        if !self.send.common.format.json || !self.is_read {
+            return Ok(());
+        }
+        match self.send.tell(&ids) {
+            Err(failure) if failure.is_unread() => self.is_read = false,
+            told => told?,
+        }
+        Ok(())
     }
 }
 

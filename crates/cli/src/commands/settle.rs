@@ -89,15 +89,29 @@ impl Leases {
     ) -> Outcome {
         let leases = self.read(verb).await?;
         let client = self.common.client()?;
-        let mut stale = Vec::new();
+        let (mut stale, mut told, mut failure) = (Vec::new(), 0, None);
         for part in leases.chunks(LEASES_PER_CALL) {
-            let answer = call(&client, &self.queue, part).await;
-            stale
-                .extend(answer.map_err(|error| Failure::call(&format!("{verb} in {}", self.queue), &error))?);
+            match call(&client, &self.queue, part).await {
+                Ok(more) => stale.extend(more),
+                Err(error) => {
+                    failure = Some(Failure::call(&format!("{verb} in {}", self.queue), &error));
+                    break;
+                }
+            }
+            told += part.len();
         }
-        let settled = (leases.len() - stale.len()) as u64;
+        let settled = (told - stale.len()) as u64;
+        if told == 0
+            && let Some(failure) = failure
+        {
+            return Err(failure);
+        }
         let answer = json!({ "settled_count": settled.to_string(), "stale_leases": stale });
         self.common.format.show(&answer, || format!("{done} {}", count_of(settled, "message")))?;
+        if let Some(failure) = failure {
+            let rest = count_of((leases.len() - told) as u64, "lease");
+            return Err(failure.advise(format!("the last {rest} given may still be held; {verb} them again")));
+        }
         if stale.is_empty() {
             return Ok(Exit::Done);
         }

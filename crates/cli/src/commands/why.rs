@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Common;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::output::safe;
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {
@@ -37,8 +38,8 @@ impl Why {
 /// What is the matter and what to do, in one sentence.
 pub(super) fn sentence(queue: &str, why: &Reason) -> String {
     match advice(queue, &why.reason) {
-        advice if advice.is_empty() => format!("{queue}: {}", why.detail),
-        advice => format!("{queue}: {}: {advice}", why.detail),
+        advice if advice.is_empty() => format!("{queue}: {}", safe(&why.detail)),
+        advice => format!("{queue}: {}: {advice}", safe(&why.detail)),
     }
 }
 

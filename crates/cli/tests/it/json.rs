@@ -31,6 +31,17 @@ fn settings_are_told_with_where_they_come_from() {
     );
 }
 
+#[test]
+fn a_message_is_one_line_whatever_line_breaks_its_data_holds() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path());
+    server.run(&["queue", "create", "mail"]).done();
+    server.run(&["send", "mail", "{\n  \"a b\": [1.00,\n 2]\n}"]).done();
+    let printed = server.run(&["peek", "mail", "--json"]).done();
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    assert!(printed.contains(r#""data":{"a b":[1.00,2]}"#), "{printed}");
+}
+
 /// A setting that `serve` takes and `config print` does not show would be one that nobody finds.
 #[test]
 fn every_setting_of_the_server_is_told() {

@@ -32,6 +32,71 @@ fn without_a_terminal_what_cannot_be_taken_back_wants_yes() {
 }
 
 #[test]
+fn a_queue_that_may_be_missing_and_is_needs_no_yes() {
+    let (_directory, server) = server();
+    let delete = |queue| server.run(&["queue", "delete", queue, "--allow-missing"]);
+    assert_eq!(delete("post").done(), "deleted queue post\n");
+    assert!(delete("mail").failed(2).contains("what to do: add --yes"));
+    server.run(&["queue", "show", "mail"]);
+}
+
+#[test]
+fn what_was_settled_before_a_failure_is_told() {
+    // The first call is answered, the second is refused.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("it listens");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let served = std::thread::spawn(move || {
+        let refusal = r#"{"status": 404, "code": "queue_not_found", "retryable": false, "effect": "none"}"#;
+        for (status, body) in [(200, r#"{"stale_leases": []}"#), (404, refusal)] {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut text = Vec::new();
+            while !text.ends_with(b"}") {
+                let mut bytes = [0; 4_096];
+                let read = std::io::Read::read(&mut stream, &mut bytes).expect("readable");
+                assert!(read > 0, "the whole request comes");
+                text.extend_from_slice(&bytes[..read]);
+            }
+            let head =
+                format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            std::io::Write::write_all(&mut stream, (head + body).as_bytes()).expect("written");
+        }
+    });
+    let leases: Vec<String> = (0..150).map(|number| format!("msg_{number}@1")).collect();
+    let mut command = millpond();
+    command.args(["ack", "mail"]).args(&leases).env("MILLPOND_URL", &url);
+    let ran = Ran::of(run(&mut command));
+    served.join().expect("no panic");
+    assert_eq!(ran.stdout, "acked 100 messages\n");
+    assert!(ran.failed(1).contains("the last 50 leases given may still be held"));
+}
+
+#[test]
+fn settings_that_serve_would_refuse_are_not_printed() {
+    for (option, value, code) in [
+        ("--max-connections", "0", 2),
+        ("--max-queues", "0", 2),
+        ("--listen", "0.0.0.0:1", 2),
+        ("--default-environment", "home", 2),
+        ("--log", "a=b=c", 2),
+        ("--server", "https://h", 2),
+    ] {
+        let ran = Ran::of(run(millpond().args(["config", "print", option, value])));
+        assert_eq!(ran.stdout, "", "{option}");
+        ran.failed(code);
+    }
+}
+
+#[test]
+fn what_a_server_says_does_nothing_to_the_terminal() {
+    let (_directory, server) = server();
+    server.run(&["queue", "update", "mail", "--label", "team=\u{9b}2J"]).done();
+    let shown = server.run(&["queue", "show", "mail"]).done();
+    assert!(shown.contains("team= 2J"), "{shown:?}");
+    let ran = server.run(&["queue", "show", "mail", "--environment", "orgs/a\u{9b}2J/projects/b/envs/c"]);
+    assert!(!ran.stderr.chars().any(|character| character.is_control() && character != '\n'), "{ran:?}");
+}
+
+#[test]
 fn a_refusal_of_the_server_is_told_with_its_code_and_what_to_do() {
     let (_directory, server) = server();
     for (arguments, code, advice) in [

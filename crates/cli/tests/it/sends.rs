@@ -32,6 +32,20 @@ fn drain(server: &Server) -> Vec<Value> {
 }
 
 #[test]
+fn a_file_is_sent_to_its_end_although_nobody_reads_the_ids() {
+    let (directory, server) = server();
+    let file = directory.path().join("lines.jsonl");
+    std::fs::write(&file, "1\n".repeat(350)).expect("written");
+    let path = file.to_str().expect("utf-8");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = server.command(&["send", "mail", "--file", path, "--json"]);
+    let child = command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).spawn();
+    Ran::of(child.expect("the binary runs").wait_with_output().expect("it ends")).done();
+    assert_eq!(ready_count(&server), "350");
+}
+
+#[test]
 fn each_line_is_the_data_of_a_message_in_the_order_of_the_file() {
     let (directory, server) = server();
     let file = directory.path().join("lines.jsonl");
@@ -94,8 +108,11 @@ fn with_events_every_line_is_one_and_gets_what_it_lacks() {
 fn data_keeps_its_text() {
     let (_directory, server) = server();
     server.feed(&["send", "mail", "-"], " {\"n\":   12345678901234567890.10, \"u\": \"\\u00e4\"} \n").done();
-    let leased = server.run(&["lease", "mail", "--json"]).done();
-    assert!(leased.contains("\"data\":{\"n\":   12345678901234567890.10, \"u\": \"\\u00e4\"}"), "{leased}");
+    // What is printed has no space between values, what a command is given is as it was sent.
+    let peeked = server.run(&["peek", "mail", "--json"]).done();
+    assert!(peeked.contains("\"data\":{\"n\":12345678901234567890.10,\"u\":\"\\u00e4\"}"), "{peeked}");
+    let worked = server.run(&["work", "mail", "--exec", "cat", "--drain"]);
+    assert_eq!(worked.stdout, "{\"n\":   12345678901234567890.10, \"u\": \"\\u00e4\"}");
 }
 
 #[test]

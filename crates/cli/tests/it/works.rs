@@ -132,7 +132,10 @@ struct Worker {
 
 impl Worker {
     fn start(server: &Server, arguments: &[&str]) -> Self {
-        let mut command = server.command(arguments);
+        Self::of(server.command(arguments))
+    }
+
+    fn of(mut command: std::process::Command) -> Self {
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.expect("the binary runs");
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
@@ -175,7 +178,7 @@ impl Worker {
 
 #[test]
 fn the_first_signal_lets_the_command_finish() {
-    for signal in [libc::SIGTERM, libc::SIGINT] {
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
         let (directory, server) = server(&[]);
         server.feed(&["send", "mail", "-"], "1\n2\n").done();
         let gate = directory.path().join("gate");
@@ -212,6 +215,157 @@ fn the_second_signal_ends_the_command_and_its_message_comes_back() {
     let ran = worker.ended();
     assert_eq!(ran.code, Some(130), "{ran:?}");
     assert_eq!(status(&server)["ready_count"], "1");
+}
+
+#[test]
+fn what_a_command_has_started_is_killed_although_its_shell_ends_at_once() {
+    let (_directory, server) = server(&[]);
+    server.run(&["send", "mail", "1"]).done();
+    // What is ignored stays so in what is started; the shell itself ends at the first signal.
+    let exec = "sh -c 'trap \"\" TERM; echo begun; sleep 120; echo outlived it'; echo done";
+    let mut worker = Worker::start(&server, &work(exec, &["--drain"]));
+    assert_eq!(worker.line(), "begun");
+    worker.signal(libc::SIGINT);
+    worker.told("finishing what runs");
+    worker.signal(libc::SIGINT);
+    assert_eq!(worker.line(), "", "nothing holds its stdout any more");
+    assert_eq!(worker.ended().code, Some(130));
+    assert_eq!(status(&server)["ready_count"], "1");
+}
+
+#[test]
+fn a_third_signal_waits_for_nothing() {
+    let (_directory, server) = server(&[]);
+    server.run(&["send", "mail", "1"]).done();
+    let exec = "trap '' TERM; echo begun; sleep 120; echo outlived it";
+    let mut worker = Worker::start(&server, &work(exec, &["--visibility-timeout", "12h"]));
+    assert_eq!(worker.line(), "begun");
+    // Nothing is settled any more.
+    server.signal(libc::SIGSTOP);
+    worker.signal(libc::SIGTERM);
+    worker.told("finishing what runs");
+    worker.signal(libc::SIGTERM);
+    worker.told("ending what runs");
+    worker.signal(libc::SIGTERM);
+    assert_eq!(worker.line(), "", "the command is killed");
+    assert_eq!(worker.ended().code, Some(130));
+}
+
+#[test]
+fn a_signal_is_heard_while_the_server_does_not_answer() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("it listens");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    for (more, code) in [(&[][..], 0), (&["--drain"], 130)] {
+        let mut command = crate::process::millpond();
+        command.args(work("true", more)).env("MILLPOND_URL", &url);
+        let worker = Worker::of(command);
+        let (mut stream, _) = listener.accept().expect("a connection");
+        std::io::Read::read_exact(&mut stream, &mut [0; 3]).expect("it asks for the queue");
+        worker.signal(libc::SIGTERM);
+        assert_eq!(worker.ended().code, Some(code));
+    }
+}
+
+#[test]
+fn a_hangup_means_nothing_to_a_worker_that_was_started_to_outlive_it() {
+    let (directory, server) = server(&[]);
+    server.run(&["send", "mail", "1"]).done();
+    let gate = directory.path().join("gate");
+    assert!(std::process::Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs").success());
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_millpond")]);
+    command.args(work(&format!("echo begun; cat {}", gate.display()), &[]));
+    command.env("MILLPOND_URL", format!("http://{}", server.address));
+    let mut worker = Worker::of(command);
+    assert_eq!(worker.line(), "begun");
+    worker.signal(libc::SIGHUP);
+    worker.signal(libc::SIGTERM);
+    worker.told("finishing what runs");
+    std::fs::write(&gate, "go\n").expect("written");
+    let ran = worker.ended();
+    // Two signals that count would have ended it.
+    assert!(ran.code == Some(0) && ran.stderr.contains("1 done, 0 failed"), "{ran:?}");
+}
+
+#[test]
+fn a_machine_that_can_run_nothing_gives_its_messages_back_and_stops() {
+    let (_directory, server) = server(&["--set", "max_deliveries=2"]);
+    server.feed(&["send", "mail", "-"], "1\n2\n3\n").done();
+    let mut command = server.command(&work("true", &["--drain"]));
+    // There is no shell.
+    command.env("PATH", "/nowhere");
+    let ran = Ran::of(crate::process::run(&mut command));
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stderr.contains("millpond: cannot work on mail: sh cannot be run"), "{ran:?}");
+    assert!(ran.stderr.contains("what to do: mend this machine"), "{ran:?}");
+    let status = status(&server);
+    let counts = ["ready_count", "delayed_count", "dead_letter_count"].map(|name| status[name].as_str());
+    assert_eq!(counts, [Some("2"), Some("1"), Some("0")]);
+}
+
+#[test]
+fn the_work_is_done_although_nobody_reads_of_it() {
+    let (_directory, server) = server(&[]);
+    server.feed(&["send", "mail", "-"], "1\n2\n3\n").done();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = server.command(&work("true", &["--drain", "--json"]));
+    let child = command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).spawn();
+    let ran = Ran::of(child.expect("the binary runs").wait_with_output().expect("it ends"));
+    assert!(ran.code == Some(0) && ran.stderr.ends_with("mail: 3 done, 0 failed, 0 lost\n"), "{ran:?}");
+    assert_eq!(status(&server)["why"]["reason"], "empty");
+}
+
+/// A pipe that holds as much as it can.
+fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter, usize) {
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let set = |flags: libc::c_int| {
+        // Safety: the descriptor is open, and the call takes nothing else.
+        #[allow(unsafe_code)]
+        let set = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags) };
+        assert_eq!(set, 0, "it can be set");
+    };
+    set(libc::O_NONBLOCK);
+    let mut written = 0;
+    while let Ok(more) = (&writer).write(b"\n") {
+        written += more;
+    }
+    set(0);
+    (reader, writer, written)
+}
+
+#[test]
+fn leases_are_extended_while_nobody_reads_the_output() {
+    let options = ["--set", "visibility_timeout=1s", "--set", "max_deliveries=1"];
+    let (_directory, server) = server(&options);
+    server.feed(&["send", "mail", "-"], "0\n3\n").done();
+    let (mut reader, writer, held) = full_pipe();
+    let mut command = server.command(&work("sleep $(cat)", &["--drain", "--json", "--concurrency", "2"]));
+    let child = command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::null()).spawn();
+    // The parent's own end of the pipe goes with the command.
+    drop(command);
+    let mut child = child.expect("the binary runs");
+    // The first is told of, in vain, while the second runs for three timeouts.
+    while status(&server)["why"]["reason"] != "empty" {}
+    let mut told = String::new();
+    std::io::Read::read_to_string(&mut reader, &mut told).expect("utf-8");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    let lines = schema::check("work", &told[held..]);
+    assert_eq!(lines.iter().map(|line| line["outcome"].as_str()).collect::<Vec<_>>(), [Some("acked"); 2]);
+}
+
+#[test]
+fn a_command_knows_nothing_of_another_message() {
+    let (_directory, server) = server(&[]);
+    server.run(&["send", "mail", "1"]).done();
+    let mut command = server.command(&work("env | grep -c 'outer message' || true", &["--drain"]));
+    for name in ["SUBJECT", "TIME", "DATA_SCHEMA", "EXTENSION_TRACE"] {
+        command.env(format!("MILLPOND_{name}"), "outer message");
+    }
+    let ran = Ran::of(crate::process::run(&mut command));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "0\n"), "{ran:?}");
 }
 
 #[test]

@@ -33,6 +33,8 @@ enum HoldState {
     Held,
     /// An extension is under way.
     Renewing,
+    /// It can last no longer than it does; it runs out unless it is settled before.
+    Last,
     /// Run out, or being settled: not extended any more. It stays until the server has said what became of it.
     Over,
 }
@@ -47,6 +49,11 @@ pub(super) struct Holds {
 impl Holds {
     pub(super) fn new(timeout: Duration) -> Self {
         Self { timeout, holds: HashMap::new() }
+    }
+
+    /// How long each lease lasts from its grant or its last extension.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// A lease was granted. The token is cancelled when it is lost.
@@ -66,7 +73,7 @@ impl Holds {
     pub(super) fn next_at(&self) -> Option<Instant> {
         let next = self.holds.values().filter_map(|hold| match hold.state {
             HoldState::Held => Some(hold.renew_at.min(hold.ends_at)),
-            HoldState::Renewing => Some(hold.ends_at),
+            HoldState::Renewing | HoldState::Last => Some(hold.ends_at),
             HoldState::Over => None,
         });
         next.min()
@@ -121,17 +128,36 @@ impl Holds {
         lost
     }
 
-    /// An extension failed; it is tried again before the lease runs out.
-    pub(super) fn not_renewed(&mut self, leases: &[Lease], now: Instant) {
-        let again = now + (self.timeout / 12).max(RENEW_AGAIN_MIN);
+    /// An extension failed; it is tried again before the lease runs out. The server `asked` for so long a pause, of which at
+    /// most half of the time left is waited: later the lease would be gone.
+    pub(super) fn not_renewed(&mut self, leases: &[Lease], now: Instant, asked: Duration) {
+        let pause = (self.timeout / 12).max(RENEW_AGAIN_MIN);
         for lease in leases {
             if let Some(hold) = self.holds.get_mut(lease)
                 && hold.state == HoldState::Renewing
             {
+                let half = hold.ends_at.saturating_duration_since(now) / 2;
                 hold.state = HoldState::Held;
-                hold.renew_at = again;
+                hold.renew_at = now + pause.max(asked.min(half));
             }
         }
+    }
+
+    /// The server lets these leases last no longer. They are not extended any more.
+    pub(super) fn not_renewable(&mut self, leases: &[Lease]) {
+        for lease in leases {
+            if let Some(hold) = self.holds.get_mut(lease)
+                && hold.state == HoldState::Renewing
+            {
+                hold.state = HoldState::Last;
+            }
+        }
+    }
+
+    /// How long the first of these leases still lasts.
+    pub(super) fn left(&self, leases: &[Lease], now: Instant) -> Duration {
+        let ends = leases.iter().filter_map(|lease| self.ends_at(lease)).min();
+        ends.unwrap_or(now).saturating_duration_since(now)
     }
 
     /// The lease is being settled: it is extended no more. False if it is known to be lost.
@@ -210,7 +236,7 @@ mod tests {
         let (mut holds, lost, begin) = held();
         holds.take_due(after(begin, 4));
         assert_eq!(holds.next_at(), Some(after(begin, 12)), "it may hang");
-        holds.not_renewed(&[lease(1)], after(begin, 5));
+        holds.not_renewed(&[lease(1)], after(begin, 5), Duration::ZERO);
         assert_eq!(holds.next_at(), Some(after(begin, 6)));
         assert_eq!(holds.take_due(after(begin, 6)), [lease(1)]);
         assert_eq!(holds.run_out(after(begin, 12)), [lease(1)]);
@@ -218,6 +244,27 @@ mod tests {
         assert_eq!(holds.next_at(), None);
         assert!(holds.settling(&lease(1)), "whether it is lost is for the server to say");
         assert!(!holds.remove(&lease(1)), "its function was told");
+    }
+
+    #[test]
+    fn a_server_that_asks_for_a_pause_gets_it_as_far_as_the_lease_allows() {
+        let (mut holds, _, begin) = held();
+        for (asked, renew_at) in [(0, 5), (2, 6), (60, 8)] {
+            holds.take_due(after(begin, 4).max(holds.next_at().expect("it is held")));
+            holds.not_renewed(&[lease(1)], after(begin, 4), Duration::from_secs(asked));
+            assert_eq!(holds.next_at(), Some(after(begin, renew_at)), "{asked} s");
+        }
+    }
+
+    #[test]
+    fn a_lease_that_can_last_no_longer_is_held_to_its_end() {
+        let (mut holds, lost, begin) = held();
+        holds.take_due(after(begin, 4));
+        holds.not_renewable(&[lease(1)]);
+        assert!(holds.take_due(after(begin, 11)).is_empty() && holds.run_out(after(begin, 11)).is_empty());
+        assert_eq!(holds.next_at(), Some(after(begin, 12)));
+        assert_eq!(holds.run_out(after(begin, 12)), [lease(1)]);
+        assert!(lost.is_cancelled());
     }
 
     #[test]

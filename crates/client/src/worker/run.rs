@@ -12,9 +12,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::holds::{Holds, LEASES_PER_CALL_MAX};
+use super::patience;
 use super::{Delivery, Nack, Tally, WAIT, Worker, WorkerEvent};
 use crate::client::Client;
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::message::{Lease, LeasedMessage};
 use crate::request::LeaseOptions;
 
@@ -79,6 +80,8 @@ struct Run<'a> {
     idle: u32,
     /// Lease calls that failed, in a row, and since when.
     failures: u32,
+    /// What the server asked for with the last of them.
+    retry_after: Duration,
     failing_since: Option<Instant>,
     told_paused: bool,
     /// Nothing more is taken.
@@ -97,7 +100,12 @@ where
     Fut: Future<Output = Result<(), Nack>> + Send + 'static,
 {
     // Also when the timeout is given: a queue that is not there is told at once.
-    let queue = worker.client.get_queue(&worker.queue).await?;
+    let queue = tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ok(Tally::default()),
+        () = worker.abandon.cancelled() => return Ok(Tally::default()),
+        queue = worker.client.get_queue(&worker.queue) => queue?,
+    };
     let own = queue.spec.visibility_timeout.unwrap_or(VISIBILITY_TIMEOUT);
     let mut run = Run {
         worker,
@@ -109,13 +117,22 @@ where
         settling: 0,
         idle: 0,
         failures: 0,
+        retry_after: Duration::ZERO,
         failing_since: None,
         told_paused: false,
         stopping: false,
         failure: None,
         tally: Tally::default(),
     };
-    run.work(function).await;
+    let abandoned = tokio::select! {
+        biased;
+        () = worker.abandon.cancelled() => true,
+        () = run.work(function) => false,
+    };
+    if abandoned {
+        // The functions are dropped before anybody hears of the end.
+        run.running.shutdown().await;
+    }
     match run.failure {
         Some(error) => Err(error),
         None => Ok(run.tally),
@@ -160,7 +177,7 @@ impl Run<'_> {
                     self.settled(settled);
                 }
                 Some(finished) = self.running.join_next_with_id() => self.finished(finished),
-                Some(Ok(renewal)) = renewals.join_next() => self.renewed(&renewal),
+                Some(Ok(renewal)) = renewals.join_next() => self.renewed(renewal, &mut renewals),
                 () = at(next_at) => self.told_lost(Instant::now()),
             }
         }
@@ -180,12 +197,15 @@ impl Run<'_> {
         };
         let options = LeaseOptions {
             max_messages: u32::try_from(free.min(LEASES_PER_CALL_MAX)).unwrap_or(1),
-            visibility_timeout: self.worker.visibility_timeout,
+            // Also when it is the queue's own: that may be changed, and leases are counted by the one that is held.
+            visibility_timeout: Some(self.holds.timeout()),
             wait,
             ..LeaseOptions::default()
         };
-        let pause = self.worker.client.retry_policy().jitter(self.failures, fastrand::f64());
-        let pause = if self.failures == 0 { Duration::ZERO } else { pause };
+        let pause = match self.failures {
+            0 => Duration::ZERO,
+            made => self.worker.client.retry_policy().pause(made, self.retry_after, fastrand::f64()),
+        };
         let ask_if_empty = self.worker.until_empty && busy == 0;
         let (client, queue) = (self.worker.client.clone(), self.worker.queue.clone());
         Some(Box::pin(async move {
@@ -205,7 +225,7 @@ impl Run<'_> {
         if let Took::Failed(error) = took {
             return self.not_taken(error);
         }
-        (self.failures, self.failing_since) = (0, None);
+        (self.failures, self.retry_after, self.failing_since) = (0, Duration::ZERO, None);
         match took {
             Took::Failed(_) => {}
             Took::Nothing { empty, paused } => {
@@ -248,6 +268,7 @@ impl Run<'_> {
     fn not_taken(&mut self, error: Error) {
         self.tell(WorkerEvent::Trouble { error: &error });
         self.failures = self.failures.saturating_add(1);
+        self.retry_after = error.retry_after().unwrap_or_default();
         let since = *self.failing_since.get_or_insert_with(Instant::now);
         let gives_up = self.worker.give_up_after.is_some_and(|patience| since.elapsed() >= patience);
         if gives_up || !error.is_retryable() {
@@ -306,13 +327,15 @@ impl Run<'_> {
         self.settling = 0;
         for (ended, held) in settled {
             let message_id = &ended.lease.message_id;
-            let untold = self.holds.remove(&ended.lease);
+            // What was told as lost was counted then, whatever the server says of it now.
+            if !self.holds.remove(&ended.lease) {
+                continue;
+            }
             match (&ended.result, held) {
-                (_, false) if untold => {
+                (_, false) => {
                     self.tally.lost += 1;
                     self.tell(WorkerEvent::Lost { message_id });
                 }
-                (_, false) => {}
                 (Ok(()), true) => {
                     self.tally.acked += 1;
                     self.tell(WorkerEvent::Acked { message_id });
@@ -328,32 +351,49 @@ impl Run<'_> {
 
     /// Begins to extend what is due.
     fn renew(&mut self, renewals: &mut JoinSet<Renewal>) {
-        let timeout = self.worker.visibility_timeout;
         loop {
-            let begun = Instant::now();
-            let leases = self.holds.take_due(begun);
+            let leases = self.holds.take_due(Instant::now());
             if leases.is_empty() {
                 return;
             }
-            let (client, queue) = (self.worker.client.clone(), self.worker.queue.clone());
-            renewals.spawn(async move {
-                let stale = client.extend(&queue, &leases, timeout).await;
-                Renewal { leases, begun, stale }
-            });
+            self.extend(leases, renewals);
         }
     }
 
-    fn renewed(&mut self, renewal: &Renewal) {
-        match &renewal.stale {
+    fn extend(&self, leases: Vec<Lease>, renewals: &mut JoinSet<Renewal>) {
+        let begun = Instant::now();
+        let within = patience::of_extension(self.holds.left(&leases, begun));
+        let timeout = self.holds.timeout();
+        let (client, queue) = (self.worker.client.clone(), self.worker.queue.clone());
+        renewals.spawn(async move {
+            let stale = client.extend_once(&queue, &leases, timeout, within).await;
+            Renewal { leases, begun, stale }
+        });
+    }
+
+    fn renewed(&mut self, renewal: Renewal, renewals: &mut JoinSet<Renewal>) {
+        let Renewal { mut leases, begun, stale } = renewal;
+        let error = match stale {
             Ok(stale) => {
-                self.tell(WorkerEvent::Renewed { leases: &renewal.leases });
-                let lost = self.holds.renewed(&renewal.leases, stale, renewal.begun);
-                self.lost(&lost);
+                self.tell(WorkerEvent::Renewed { leases: &leases });
+                let lost = self.holds.renewed(&leases, &stale, begun);
+                return self.lost(&lost);
             }
-            Err(error) => {
-                self.tell(WorkerEvent::Trouble { error });
-                self.holds.not_renewed(&renewal.leases, Instant::now());
-            }
+            Err(error) => error,
+        };
+        let is_refused = error.code() == Some(&ErrorCode::InvalidField);
+        if is_refused && leases.len() > 1 {
+            // One lease that can last no longer has the whole call refused. Halves find it.
+            let rest = leases.split_off(leases.len() / 2);
+            self.extend(leases, renewals);
+            return self.extend(rest, renewals);
+        }
+        self.tell(WorkerEvent::Trouble { error: &error });
+        if is_refused {
+            self.holds.not_renewable(&leases);
+        } else {
+            let asked = error.retry_after().unwrap_or_default();
+            self.holds.not_renewed(&leases, Instant::now(), asked);
         }
     }
 
@@ -416,9 +456,10 @@ async fn settle_until(
 ) -> Option<Vec<Lease>> {
     let mut failures = 0;
     loop {
+        let within = patience::of_settling(until.saturating_duration_since(Instant::now()));
         let settled = match verdict {
-            Verdict::Ack => client.ack(queue, leases).await,
-            Verdict::Nack(delay) => client.nack(queue, leases, delay).await,
+            Verdict::Ack => client.ack_once(queue, leases, within).await,
+            Verdict::Nack(delay) => client.nack_once(queue, leases, delay, within).await,
         };
         let error = match settled {
             Ok(stale) => return Some(stale),
@@ -426,7 +467,10 @@ async fn settle_until(
         };
         observer(WorkerEvent::Trouble { error: &error });
         failures += 1;
-        let pause = client.retry_policy().jitter(failures, fastrand::f64());
+        // Later than that the leases would be gone.
+        let most = until.saturating_duration_since(Instant::now()) / 2;
+        let asked = error.retry_after().unwrap_or_default().min(most);
+        let pause = client.retry_policy().pause(failures, asked, fastrand::f64());
         if !error.is_retryable() || Instant::now() + pause >= until {
             return None;
         }

@@ -5,3 +5,4 @@ mod lists;
 mod retries;
 mod server;
 mod workers;
+mod workers_in_trouble;

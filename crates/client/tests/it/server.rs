@@ -138,3 +138,68 @@ pub(crate) fn header<'a>(request: &'a str, name: &str) -> Option<&'a str> {
         own.eq_ignore_ascii_case(name).then(|| value.trim())
     })
 }
+
+/// What a server of one's own does with a request.
+pub(crate) enum Reaction {
+    /// Answers 200 with this body.
+    Ok(String),
+    /// Refuses: status, code, further headers.
+    Refuse(u16, &'static str, &'static str),
+    /// Never answers.
+    Hang,
+}
+
+/// A server that does with each request what a function says.
+pub(crate) struct Reacting {
+    pub(crate) client: Client,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Reacting {
+    /// `react` is given the method and path, and the body.
+    pub(crate) async fn start(mut react: impl FnMut(&str, &str) -> Reaction + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("it listens");
+        let address = listener.local_addr().expect("an address");
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&requests);
+        tokio::spawn(async move {
+            let mut hanging = Vec::new();
+            loop {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                let request = read_request(&mut stream).await;
+                let (head, body) = request.split_once("\r\n\r\n").expect("a head");
+                let line = head.split(" HTTP").next().unwrap_or_default();
+                let (status, headers, body) = match react(line, body) {
+                    Reaction::Ok(body) => (200, "", body),
+                    Reaction::Refuse(status, code, headers) => {
+                        let retryable = status >= 500;
+                        let body = format!(
+                            r#"{{"status": {status}, "code": "{code}", "retryable": {retryable}, "effect": "none"}}"#
+                        );
+                        (status, headers, body)
+                    }
+                    Reaction::Hang => {
+                        heard.lock().expect("nobody panics").push(request);
+                        hanging.push(stream);
+                        continue;
+                    }
+                };
+                heard.lock().expect("nobody panics").push(request);
+                let head = format!(
+                    "HTTP/1.1 {status} x\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n",
+                    body.len()
+                );
+                // A caller that has given up in the meantime hears nothing.
+                let _: std::io::Result<()> = stream.write_all((head + &body).as_bytes()).await;
+            }
+        });
+        let retry = RetryPolicy { base: std::time::Duration::from_millis(1), ..RetryPolicy::default() };
+        let client = Client::builder(format!("http://{address}")).retry(retry).build().expect("a client");
+        Self { client, requests }
+    }
+
+    /// The requests that came so far.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("nobody panics").clone()
+    }
+}

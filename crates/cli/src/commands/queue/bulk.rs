@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
-use millpond_client::{DeleteQueue, PurgeTarget, Queue, QueueStatus, Selection};
+use millpond_client::{DeleteQueue, ErrorCode, PurgeTarget, Queue, QueueStatus, Selection};
 use serde_json::json;
 
 use crate::commands::Common;
@@ -39,13 +39,24 @@ pub(crate) struct Delete {
 impl Delete {
     pub(super) async fn run(&self) -> Outcome {
         let what = format!("delete queue {}", self.queue);
-        self.confirm.check(&what)?;
+        if !self.allow_missing {
+            self.confirm.check(&what)?;
+        }
         let client = self.common.client()?;
         let failed = |error| Failure::call(&what, &error);
         if !self.confirm.is_given() {
-            let status = client.get_queue(&self.queue).await.map_err(failed)?.status;
-            let held = count_of(status.unfinished_count() + status.dead_letter_count, "message");
-            self.confirm.ask(&what, &format!("Delete queue {} with {held}?", self.queue)).await?;
+            match client.get_queue(&self.queue).await {
+                Ok(Queue { status, .. }) => {
+                    self.confirm.check(&what)?;
+                    let held = count_of(status.unfinished_count() + status.dead_letter_count, "message");
+                    self.confirm.ask(&what, &format!("Delete queue {} with {held}?", self.queue)).await?;
+                }
+                // Nothing is lost, so there is nothing to ask.
+                Err(error) if self.allow_missing && error.code() == Some(&ErrorCode::QueueNotFound) => {
+                    return self.tell();
+                }
+                Err(error) => return Err(failed(error)),
+            }
         }
         let how = DeleteQueue {
             etag: self.etag.clone(),
@@ -54,6 +65,10 @@ impl Delete {
             validate_only: false,
         };
         client.delete_queue(&self.queue, &how).await.map_err(failed)?;
+        self.tell()
+    }
+
+    fn tell(&self) -> Outcome {
         let answer = json!({ "queue": self.queue, "deleted": true });
         self.common.format.show(&answer, || format!("deleted queue {}", self.queue))?;
         Ok(Exit::Done)
