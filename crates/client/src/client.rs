@@ -113,7 +113,7 @@ impl Client {
 
     /// Path of a queue.
     pub(crate) fn queue_path(&self, queue: &str) -> String {
-        if queue.contains('/') {
+        if is_queue(queue) {
             format!("/v1/{}", encode_name(queue))
         } else {
             format!("{}/{}", self.queues_path(), encode(queue))
@@ -141,6 +141,14 @@ impl Client {
     }
 }
 
+/// Whether this is a queue's whole name. Of anything else with a slash the server says that it is no id; it must not get to be
+/// the path of something else.
+fn is_queue(name: &str) -> bool {
+    name.rsplit_once("/queues/").is_some_and(|(environment, queue)| {
+        is_environment(environment) && !queue.is_empty() && !queue.contains('/')
+    })
+}
+
 fn is_environment(name: &str) -> bool {
     let parts: Vec<&str> = name.split('/').collect();
     matches!(parts[..], ["orgs", org, "projects", project, "envs", env]
@@ -163,6 +171,11 @@ mod tests {
         assert_eq!(short.queue_path("a:b?c"), "/v1/queues/a%3Ab%3Fc");
         let whole = "orgs/a/projects/b/envs/c/queues/d";
         assert_eq!(short.queue_path(whole), format!("/v1/{whole}"));
+        for no_name in
+            ["queues/mail/messages/msg_1", "../x", "queues/mail", "orgs/a/projects/b/envs/c/queues/d/e"]
+        {
+            assert_eq!(short.queue_path(no_name), format!("/v1/queues/{}", no_name.replace('/', "%2F")));
+        }
         let builder = Client::builder("http://localhost:1").environment("orgs/a/projects/b/envs/c");
         assert_eq!(builder.build().expect("a client").queue_path("d"), format!("/v1/{whole}"));
     }

@@ -185,7 +185,7 @@ mod tests {
         let begun = tokio::time::Instant::now();
         let trickle = async {
             loop {
-                tokio::time::sleep(Duration::from_secs(1)).await;
+                tokio::time::advance(Duration::from_secs(1)).await;
                 client.read_exact(&mut [0; 1]).await.expect("there is more");
             }
         };

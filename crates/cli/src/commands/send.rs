@@ -4,7 +4,7 @@
 //! of the line, so the same file under the same key is sent once, however often the command runs within a day.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::time::Duration;
 
 use clap::Args;
@@ -36,12 +36,20 @@ pub(crate) struct Send {
     queue: String,
 
     /// The data: JSON, or else text; - reads lines from stdin as --file does
-    #[arg(required_unless_present = "file", conflicts_with = "file", allow_hyphen_values = true)]
+    #[arg(required_unless_present_any = ["file", "data_file"], conflicts_with_all = ["file", "data_file"], allow_hyphen_values = true)]
     data: Option<String>,
 
     /// Send a file of JSON lines: each is an event's data, or a whole event if it has specversion; - is stdin
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
+
+    /// Send one message whose data is the content of a file, as it is, up to 100 MiB; - is stdin
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "events"])]
+    data_file: Option<String>,
+
+    /// What the content of --data-file is
+    #[arg(long, value_name = "TYPE", default_value = "application/octet-stream", requires = "data_file")]
+    content_type: String,
 
     /// Every line is a whole event
     #[arg(long)]
@@ -83,6 +91,9 @@ impl Send {
     pub(crate) async fn run(&self) -> Outcome {
         let client = self.common.client()?;
         let key = self.idempotency_key.clone().unwrap_or_else(new_idempotency_key);
+        if let Some(file) = &self.data_file {
+            return self.send_content(&client, key, file).await;
+        }
         match (self.file.as_deref(), self.data.as_deref()) {
             (Some(file), _) => self.send_lines(client, &key, Lines::open(file)?).await,
             (None, Some("-")) => self.send_lines(client, &key, Lines::open("-")?).await,
@@ -106,6 +117,22 @@ impl Send {
         let ids = send_batch(client, &self.queue, &[event], &self.options(key)).await;
         let ids = ids.map_err(|error| Failure::call(&format!("send to {}", self.queue), &error))?;
         self.tell(&ids)?;
+        Ok(Exit::Done)
+    }
+
+    /// One message of the bytes of a file.
+    async fn send_content(&self, client: &Client, key: String, file: &str) -> Outcome {
+        let mut data = Vec::new();
+        let read = match file {
+            "-" => io::stdin().lock().read_to_end(&mut data),
+            path => File::open(path).and_then(|mut file| file.read_to_end(&mut data)),
+        };
+        read.map_err(|error| Failure::usage(format!("cannot read {file}"), error.to_string()))?;
+        let event = self.complete(Event::default(), &key);
+        let event = Event { data_content_type: Some(self.content_type.clone()), ..event };
+        let sent = client.send_large(&self.queue, &event, data.into(), &self.options(key)).await;
+        let id = sent.map_err(|error| Failure::call(&format!("send to {}", self.queue), &error))?;
+        self.tell(&[id])?;
         Ok(Exit::Done)
     }
 
@@ -329,7 +356,15 @@ impl Lines {
                 }
                 Ok(Some((line.number, line.text)))
             }
-            Some(Err(error)) => Err(Failure::usage(format!("cannot read {}", self.name), error.to_string())),
+            Some(Err(error)) => {
+                let why = match error.kind() {
+                    io::ErrorKind::InvalidData => {
+                        "it is not UTF-8; --data-file sends a file as it is".to_owned()
+                    }
+                    _ => error.to_string(),
+                };
+                Err(Failure::usage(format!("cannot read {}", self.name), why))
+            }
         }
     }
 }

@@ -81,6 +81,7 @@ fn prepare(directory: &Path) {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_millpond"), directory.join("bin/millpond"))
         .expect("linked");
     fs::write(directory.join("customers.jsonl"), "{\"to\": \"ada\"}\n").expect("written");
+    fs::write(directory.join("letter.pdf"), b"%PDF-1.7\xff").expect("written");
 }
 
 fn path(directory: &Path) -> String {

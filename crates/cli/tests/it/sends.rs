@@ -199,3 +199,22 @@ fn an_interrupt_is_heard_while_the_input_is_slow() {
     assert!(stderr.contains("1 message sent so far; send the rest"), "{stderr}");
     drop(stdin);
 }
+
+#[test]
+fn a_file_is_sent_as_it_is_and_comes_back_the_same() {
+    let (directory, server) = server();
+    let file = directory.path().join("film.bin");
+    let bytes: Vec<u8> = (0..600_000_u32).map(|number| 128 + (number % 127) as u8).collect();
+    std::fs::write(&file, &bytes).expect("written");
+    let path = file.to_str().expect("utf-8");
+    server.run(&["send", "mail", "--data-file", path, "--content-type", "video/mp4"]).done();
+    let seen = directory.path().join("seen");
+    let copy = format!("cat > {}", seen.display());
+    let worked = server.run(&["work", "mail", "--exec", &copy, "--drain"]);
+    assert_eq!(worked.code, Some(0), "{}", worked.stderr);
+    assert!(std::fs::read(&seen).expect("the command ran") == bytes, "what came is what was sent");
+
+    let refused = server.run(&["send", "mail", "--file", path]);
+    assert!(refused.stderr.contains("--data-file sends a file as it is"), "{}", refused.stderr);
+    assert_eq!(ready_count(&server), "0");
+}

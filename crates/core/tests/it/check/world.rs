@@ -110,15 +110,8 @@ impl World {
                 return answers;
             }
             "stored" => return vec![self.stored()],
-            // Calls under as many keys, all of which are refused: nothing is committed.
             "look_up" => {
-                for number in 0..words.bare[0].parse::<u32>().expect("a number") {
-                    let idempotency = Idempotency { key: format!("key {number}").into(), digest: 0 };
-                    let missing = MessageRef { queue: "jobs".into(), message: self.message("missing") };
-                    let command = Box::new(Command::DeleteMessage(missing));
-                    self.apply(&Command::Once(Once { idempotency, command }));
-                    self.commit();
-                }
+                self.look_up(words.bare[0].parse().expect("a number"));
                 return Vec::new();
             }
             "memory" => {
@@ -157,6 +150,17 @@ impl World {
         answers.retain(|answer| !answer.is_empty());
         self.check();
         answers
+    }
+
+    /// Calls under as many keys, all of which are refused: nothing is committed.
+    fn look_up(&mut self, keys: u32) {
+        for number in 0..keys {
+            let idempotency = Idempotency { key: format!("key {number}").into(), digest: 0 };
+            let missing = MessageRef { queue: "jobs".into(), message: self.message("missing") };
+            let command = Box::new(Command::DeleteMessage(missing));
+            self.apply(&Command::Once(Once { idempotency, command }));
+            self.commit();
+        }
     }
 
     fn stamp(&self) -> Stamp {
