@@ -9,7 +9,7 @@ use crate::row::{DeliveryState, DueKey, MessageContent, ReadyKey};
 use crate::spec::QueueSpec;
 use crate::time::Timestamp;
 
-/// An input of the core. Each has its file under `apply/`.
+/// An input of the core. Each has its file under `apply/`; what undoes or ends another stands with that.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Command {
     /// Store the next part of an upload's data.

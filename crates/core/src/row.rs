@@ -305,7 +305,7 @@ pub struct DeliveryRow {
     /// The time in the ready order, kept while leased so that an undone lease finds its old place.
     pub order_at: Timestamp,
     /// Delayed: visible then. Leased: the lease ends then. Dead, completed, cancelled: since then.
-    /// Ready: not used, equal to `order_at`.
+    /// Ready: since when, and not used.
     pub due_at: Timestamp,
     /// When its present or last lease began; bounds the hold of a lease that is extended.
     pub leased_at: Timestamp,

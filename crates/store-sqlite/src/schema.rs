@@ -1,4 +1,5 @@
-//! Tables of the two kinds of database. Persisted: a change needs a new [`LAYOUT`] and a step that leads to it.
+//! Tables of the two kinds of database. Persisted: a change needs a new [`LAYOUT`]; those of other layouts are refused.
+//! Once a version is released, a change needs a step that leads to it as well.
 //!
 //! Times are milliseconds since the Unix epoch. Sequences are rowids, so indexes end in them without naming them.
 //! The indexes hold what the scans of `scan.rs` need: no scan may walk over rows that it does not answer.

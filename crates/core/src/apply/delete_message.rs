@@ -9,11 +9,12 @@ use crate::state::Core;
 
 impl Core {
     pub(super) fn delete_message(&mut self, wanted: &MessageRef, stamp: &Stamp) -> Result<Outcome, Stop> {
-        let (_, row) = self.find_message(wanted, stamp)?;
+        let (number, row) = self.find_message(wanted, stamp)?;
         if row.state == DeliveryState::Leased {
             return Err(Rejection::MessageLeased { message: wanted.message, until: row.due_at }.into());
         }
         self.erase_row(wanted.message.sequence, true);
+        self.batch.stirred.push(number);
         Ok(Outcome::MessageDeleted)
     }
 }

@@ -1,5 +1,6 @@
-//! Does a call once: the same key again gets the first answer, as long as it is remembered. Checks in order: key, key
-//! seen before, number of keys, then those of the call. What is remembered is part of the commit of the work.
+//! Does a call once: the same key again gets the first answer, as long as it is remembered. Checks in order: key, a
+//! call that waits, key seen before, number of keys, then those of the call. What is remembered is part of the commit of
+//! the work.
 
 use crate::apply::Stop;
 use crate::change::RowKey;

@@ -140,7 +140,8 @@ impl Core {
         self.watch_fill(number, stamp.now);
     }
 
-    /// Notes since when something is there that calls wait to see more of, and when the first has waited long enough.
+    /// Notes since when something is there that calls wait to see more of, and when the first has waited long enough. Whatever
+    /// puts something there or takes it away stirs the queue, which ends here.
     fn watch_fill(&mut self, number: QueueNumber, now: Timestamp) {
         let Some(queue) = self.queues.get_mut(&number) else { return };
         let grantable = queue.row.paused_at.is_none() && queue.room() > 0 && queue.ready.first().is_some();

@@ -42,6 +42,7 @@ impl Core {
             self.move_row(row, target, stamp.now);
             moved.push((message, target));
         }
+        self.batch.stirred.push(number);
         Ok(Outcome::Moved { moved, skipped })
     }
 

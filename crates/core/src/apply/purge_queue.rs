@@ -56,6 +56,7 @@ impl Core {
         self.rows.release_gone(&sequences);
         self.touch_queue(number);
         self.sweeps.begin_purged(number, states, not_before);
+        self.batch.stirred.push(number);
         self.refresh_wake(number);
         Ok(Outcome::Purged(messages))
     }

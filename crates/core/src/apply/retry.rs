@@ -221,7 +221,7 @@ fn make_available(row: &mut DeliveryRow, spec: &QueueSpec, at: Timestamp, wait: 
 }
 
 /// The place in the ready order, from the time at which it is ready.
-fn take_place(row: &mut DeliveryRow, spec: &QueueSpec) {
+pub(super) fn take_place(row: &mut DeliveryRow, spec: &QueueSpec) {
     row.retried = spec.fresh_first && row.delivery_count > 0;
     row.order_at = match spec.order {
         Order::Visible => row.due_at,

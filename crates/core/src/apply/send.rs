@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::apply::Stop;
 use crate::apply::create_queue::check_duration;
 use crate::apply::idempotency::check_key;
+use crate::apply::retry::take_place;
 use crate::change::RowKey;
 use crate::command::{NewMessage, Send};
 use crate::id::{LeaseGeneration, QueueNumber, Sequence};
@@ -247,11 +248,7 @@ pub(super) fn new_row(
     let delay = message.delay.unwrap_or(spec.delay);
     let visible_at = now.plus(delay);
     let life = [spec.retention, message.time_to_live].into_iter().flatten().min();
-    let order_at = match spec.order {
-        crate::spec::Order::Visible => visible_at,
-        crate::spec::Order::Sent => now,
-    };
-    DeliveryRow {
+    let mut row = DeliveryRow {
         sequence,
         queue: queue.number(),
         chunks: 0,
@@ -262,7 +259,7 @@ pub(super) fn new_row(
         state: if delay.is_zero() { DeliveryState::Ready } else { DeliveryState::Delayed },
         priority: message.priority,
         retried: false,
-        order_at,
+        order_at: now,
         due_at: visible_at,
         leased_at: Timestamp::ZERO,
         expires_at: life.map_or(Timestamp::NEVER, |life| now.plus(life)),
@@ -271,5 +268,7 @@ pub(super) fn new_row(
         failure_count: 0,
         lost_lease_count: 0,
         dead_letter: None,
-    }
+    };
+    take_place(&mut row, spec);
+    row
 }

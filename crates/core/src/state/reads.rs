@@ -369,10 +369,13 @@ impl Core {
             if row.expires_at > now {
                 return;
             }
-            let sequence = row.sequence;
+            let (sequence, queue) = (row.sequence, row.queue);
             self.rows.admit(sequence, Some(row));
             self.expire_row(sequence, now);
             self.rows.cache(sequence);
+            if self.batch.stirred.last() != Some(&queue) {
+                self.batch.stirred.push(queue);
+            }
         }
     }
 

@@ -288,3 +288,31 @@ fn the_time_to_fill_has_the_bounds_of_a_wait() {
         -> nothing",
     );
 }
+
+#[test]
+fn when_what_was_there_is_deleted_purged_or_expired_the_filling_begins_anew() {
+    check(
+        "create jobs
+        lease max=3 min=3 wait=20 max_wait=5 as=batch
+        -> waits
+        send a
+        -> sent
+        after 1
+        remove a
+        -> removed
+        after 3
+        send b
+        -> sent
+        after 3
+        purge
+        -> purged 1
+        send c ttl=1
+        -> sent
+        after 3
+        send d
+        -> sent
+        after 4.999
+        after 0.001
+        -> batch: d#1 deliveries=1 until=45",
+    );
+}

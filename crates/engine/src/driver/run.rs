@@ -35,7 +35,7 @@ impl Slot {
             state.callers.insert(ticket, Caller { sender: mail.sender, bytes: mail.bytes });
             commands.push((ticket, mail.command));
         }
-        let wanted = !commands.is_empty() || !inbox.notices.is_empty();
+        let wanted = !commands.is_empty() || !inbox.notices.iter().all(is_about_memory);
         self.make_ready(shared, state, wanted);
         let mut actions = Vec::new();
         let mut failure = None;
@@ -299,4 +299,9 @@ fn entropy(monotonic: Duration, now: Timestamp) -> u64 {
     use std::sync::LazyLock;
     static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     SEED.hash_one((monotonic, now.as_millis()))
+}
+
+/// What is ended by it is in memory, so an environment that is closed has none of it.
+fn is_about_memory(notice: &Command) -> bool {
+    matches!(notice, Command::CancelUpload(_) | Command::CancelWait(_) | Command::CloseData(_))
 }
