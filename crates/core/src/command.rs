@@ -372,8 +372,8 @@ pub struct Settlement {
 pub enum SettleAction {
     /// The work is done: the message leaves.
     Ack,
-    /// The lease lasts so long from now: 1 s to 12 h, in all at most 12 h from its grant.
-    Extend(Duration),
+    /// The lease lasts so long from now, or as long as the queue's leases: 1 s to 12 h, in all at most 12 h from its grant.
+    Extend(Option<Duration>),
     /// The work failed: the message comes back after the delay, or the queue's backoff.
     Nack(Option<Duration>),
 }

@@ -193,9 +193,8 @@ impl Core {
     /// removed; when they are more than a batch may do, the queue is looked at again in the next.
     fn try_grant(&mut self, number: QueueNumber, waiter: &Waiter, stamp: &Stamp) -> Vec<Grant> {
         let Some(keys) = self.candidates(number, waiter, stamp) else { return Vec::new() };
-        let Some(queue) = self.queues.get(&number) else { return Vec::new() };
         // A call that waits gets the timeout that the queue has by now.
-        let visibility = waiter.visibility_timeout.unwrap_or(queue.row.spec.visibility_timeout);
+        let visibility = self.lease_timeout(number, waiter.visibility_timeout);
         let until = stamp.now.plus(visibility);
         let mut grants = Vec::with_capacity(keys.len());
         for key in keys {

@@ -100,8 +100,8 @@ impl Core {
             return Err(Rejection::QueueNotFound { name: settlement.queue.clone() });
         }
         match settlement.action {
-            SettleAction::Ack | SettleAction::Nack(None) => Ok(()),
-            SettleAction::Extend(timeout) => {
+            SettleAction::Ack | SettleAction::Extend(None) | SettleAction::Nack(None) => Ok(()),
+            SettleAction::Extend(Some(timeout)) => {
                 check_duration("visibility_timeout", timeout, limits::LEASE_MIN, limits::LEASE_MAX)
             }
             SettleAction::Nack(Some(delay)) => {
@@ -120,6 +120,7 @@ impl Core {
                 continue;
             };
             if let SettleAction::Extend(timeout) = settlement.action {
+                let timeout = self.lease_timeout(row.queue, timeout);
                 let most = row.leased_at.plus(limits::LEASE_MAX);
                 if now.plus(timeout) > most {
                     let limit =
@@ -179,10 +180,16 @@ impl Core {
         self.write_row(row);
     }
 
-    fn extend(&mut self, sequence: Sequence, timeout: Duration, now: Timestamp) {
+    fn extend(&mut self, sequence: Sequence, timeout: Option<Duration>, now: Timestamp) {
         let Some(mut row) = self.rows.live(sequence).cloned() else { return };
-        row.due_at = now.plus(timeout);
+        row.due_at = now.plus(self.lease_timeout(row.queue, timeout));
         self.write_row(row);
+    }
+
+    /// How long a lease lasts: as long as the call says, or else the queue.
+    pub(super) fn lease_timeout(&self, number: QueueNumber, wanted: Option<Duration>) -> Duration {
+        let by_queue = || self.queues.get(&number).map(|queue| queue.row.spec.visibility_timeout);
+        wanted.or_else(by_queue).unwrap_or(limits::LEASE_MIN)
     }
 }
 

@@ -187,3 +187,24 @@ fn with_no_room_a_settle_that_sends_is_refused_and_one_that_does_not_is_not() {
         -> why=empty",
     );
 }
+
+#[test]
+fn an_extension_without_a_time_lasts_as_long_as_the_queue_says_by_now() {
+    check(
+        "create jobs timeout=30
+        send a
+        -> sent
+        lease
+        -> a#1 deliveries=1 until=30
+        update jobs timeout=5
+        -> generation=2 revision=2
+        after 10
+        extend a#1
+        after 4.999
+        lease
+        -> nothing
+        after 0.001
+        lease
+        -> a#2 deliveries=2 until=20",
+    );
+}

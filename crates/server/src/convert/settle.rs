@@ -2,8 +2,6 @@
 //!
 //! An id that is no message id names nothing that could be held: it is stale, and never gets to the core.
 
-use std::time::Duration;
-
 use millpond_api::name::EnvironmentName;
 use millpond_api::settle::{LeaseId, SettleRequest, SettleSend};
 use millpond_core::command::{LeaseRef, NewMessage, Require, Send, Settle, SettleAction, Settlement};
@@ -24,18 +22,16 @@ pub(crate) fn could_be_held(id: &LeaseId) -> bool {
     lease_ref(id).is_some()
 }
 
-/// A settle call as a command. `timeout` is how long extensions last that do not say. Leases that could not be held are left
-/// out.
+/// A settle call as a command. Leases that could not be held are left out.
 pub(crate) fn to_settle(
     queue: &str,
     request: SettleRequest,
-    timeout: Duration,
     home: &EnvironmentName,
 ) -> Result<Settle, ApiError> {
     let acks = request.acks.iter().map(|lease| (lease, SettleAction::Ack));
     let nacks = request.nacks.iter().map(|(lease, delay)| (lease, SettleAction::Nack(*delay)));
     let extends = request.extends.iter();
-    let extends = extends.map(|(lease, own)| (lease, SettleAction::Extend(own.unwrap_or(timeout))));
+    let extends = extends.map(|(lease, own)| (lease, SettleAction::Extend(*own)));
     let settlements = acks
         .chain(nacks)
         .chain(extends)

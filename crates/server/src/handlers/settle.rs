@@ -1,8 +1,6 @@
 //! `:ack`, `:nack` and `:extend`: leases that are no longer held are listed, the others are settled. `:settle`: all of
 //! them and sends in one commit.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -49,11 +47,7 @@ pub(super) async fn extend(
     body: Body,
 ) -> Result<Response, ApiError> {
     let request = ExtendRequest::parse(&read(app, parts, body).await?)?;
-    let timeout = match request.visibility_timeout {
-        Some(timeout) => timeout,
-        None => queue_timeout(app, place).await?,
-    };
-    settle(app, place, request.leases, SettleAction::Extend(timeout)).await
+    settle(app, place, request.leases, SettleAction::Extend(request.visibility_timeout)).await
 }
 
 async fn read(app: &App, parts: &Parts, body: Body) -> Result<Bytes, ApiError> {
@@ -61,13 +55,9 @@ async fn read(app: &App, parts: &Parts, body: Body) -> Result<Bytes, ApiError> {
     extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await
 }
 
-/// The queue's own timeout; the queue must exist.
-async fn queue_timeout(app: &App, place: &Place<'_>) -> Result<Duration, ApiError> {
-    let command = Command::GetQueue { queue: place.queue()? };
-    match app.submit(&place.environment, command).await?.outcome {
-        Outcome::Queue(view) => Ok(view.queue.spec.visibility_timeout),
-        other => Err(unexpected(&other)),
-    }
+/// Refuses what is about a queue that does not exist.
+async fn check_queue(app: &App, place: &Place<'_>) -> Result<(), ApiError> {
+    app.submit(&place.environment, Command::GetQueue { queue: place.queue()? }).await.map(drop)
 }
 
 async fn settle(
@@ -80,7 +70,7 @@ async fn settle(
     let settlements = settlements(&queue, &leases, action);
     if settlements.is_empty() {
         // Nothing that could be held is named; whether there is such a queue still matters.
-        queue_timeout(app, place).await?;
+        check_queue(app, place).await?;
         return Ok(json(render_stale(&leases)));
     }
     let command = Settle { settlements, sends: Vec::new(), require: Require::Fresh };
@@ -106,19 +96,15 @@ pub(super) async fn together(
     let unknown: Vec<_> = leases.iter().filter(|lease| !could_be_held(lease)).collect();
     // The core cannot be asked about what is no message id. Whether there is such a queue still matters.
     if all_or_nothing && !unknown.is_empty() {
-        queue_timeout(app, place).await?;
+        check_queue(app, place).await?;
         let ids: Vec<_> = unknown.iter().map(|lease| &lease.message_id).collect();
         return Err(ApiError::lease_stale(&ids));
     }
     if unknown.len() == leases.len() && request.sends.is_empty() {
-        queue_timeout(app, place).await?;
+        check_queue(app, place).await?;
         return Ok(json(render_settled(&leases, &[])));
     }
-    let timeout = match request.extends.iter().any(|(_, timeout)| timeout.is_none()) {
-        true => queue_timeout(app, place).await?,
-        false => Duration::ZERO,
-    };
-    let command = to_settle(&queue, request, timeout, &place.environment.name)?;
+    let command = to_settle(&queue, request, &place.environment.name)?;
     let key = key.with(parts, &body);
     let answer = app.submit_once(&place.environment, key, Command::Settle(command)).await;
     match answer.map_err(|error| error.under(path_in_settle))? {

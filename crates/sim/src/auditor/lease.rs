@@ -214,10 +214,11 @@ impl Auditor {
         message.dead_at = None;
         message.home = grant.dead_letter.as_ref().map(|dead| dead.queue.clone());
         message.expires = (earliest, latest);
-        message.base = super::message::Base {
-            generation: LeaseGeneration(grant.generation.0 - 1),
-            ..super::message::Base::default()
-        };
+        // Grants of this stay may be known already: they were answered when nobody could tell which stay they were of.
+        let elsewhere =
+            message.grants.range(..grant.generation).rev().find(|(_, other)| other.queue != number);
+        let elsewhere = elsewhere.map_or(message.floor, |(generation, _)| message.floor.max(*generation));
+        message.base = super::message::Base { generation: elsewhere, ..super::message::Base::default() };
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The end of leases: settled by their holders, or taken back.
 
 use millpond_core::command::{LeaseRef, MessageRef, SettleAction, Settlement};
+use millpond_core::limits::{LEASE_MAX, LEASE_MIN};
 use millpond_core::spec::{AtLimit, Gone};
 
 use crate::auditor::{Answered, Auditor, Breach, Ended, Life, Verdict, demand};
@@ -56,8 +57,15 @@ impl Auditor {
             }
             SettleAction::Nack(_) => grant.ended = Ended::Nacked,
             SettleAction::Extend(timeout) => {
+                // Without a time of its own it lasts as long as the queue said at any time since it was asked for.
+                let specs = self.queues.get(&grant.queue).into_iter();
+                let specs = specs.flat_map(|queue| queue.specs_since(answered.submitted.index));
+                let by_queue = specs.map(|spec| spec.visibility_timeout);
+                let times: Vec<_> = timeout.map_or_else(|| by_queue.collect(), |timeout| vec![timeout]);
+                let shortest = times.iter().min().copied().unwrap_or(LEASE_MIN);
+                let longest = times.iter().max().copied().unwrap_or(LEASE_MAX);
                 grant.ended = Ended::Open;
-                grant.until = (answered.submitted.stamp.plus(timeout), answered.stamp.plus(timeout));
+                grant.until = (answered.submitted.stamp.plus(shortest), answered.stamp.plus(longest));
             }
         }
         Ok(())

@@ -14,11 +14,12 @@ use crate::random::Random;
 fn draw_action(random: &mut Random) -> SettleAction {
     match random.below(100) {
         0..65 => SettleAction::Ack,
-        65..72 => SettleAction::Extend(random.millis(1_000, 20_000)),
+        65..70 => SettleAction::Extend(Some(random.millis(1_000, 20_000))),
+        70..72 => SettleAction::Extend(None),
         72..86 => SettleAction::Nack(None),
         86..97 => SettleAction::Nack(Some(random.millis(0, 5_000))),
-        97 => SettleAction::Extend(LEASE_MAX),
-        98 => SettleAction::Extend(Duration::ZERO),
+        97 => SettleAction::Extend(Some(LEASE_MAX)),
+        98 => SettleAction::Extend(Some(Duration::ZERO)),
         _ => SettleAction::Nack(Some(DELAY_MAX + LEASE_MIN)),
     }
 }
@@ -45,8 +46,8 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
 
 fn is_valid(settle: &Settle) -> bool {
     let in_range = |settlement: &Settlement| match settlement.action {
-        SettleAction::Ack | SettleAction::Nack(None) => true,
-        SettleAction::Extend(timeout) => (LEASE_MIN..=LEASE_MAX).contains(&timeout),
+        SettleAction::Ack | SettleAction::Extend(None) | SettleAction::Nack(None) => true,
+        SettleAction::Extend(Some(timeout)) => (LEASE_MIN..=LEASE_MAX).contains(&timeout),
         SettleAction::Nack(Some(delay)) => delay <= DELAY_MAX,
     };
     !(settle.settlements.is_empty() && settle.sends.is_empty()) && settle.settlements.iter().all(in_range)
@@ -106,7 +107,8 @@ fn predict_refusal(
         Rejection::QueueNotFound { name } => auditor.queue(name).is_none(),
         Rejection::OutOfRange { field, .. } => {
             // An extension beyond the longest hold depends on the time of the grant.
-            let extends = |one: &Settlement| one.action == SettleAction::Extend(LEASE_MAX);
+            let extends =
+                |one: &Settlement| matches!(one.action, SettleAction::Extend(None | Some(LEASE_MAX)));
             let far = *field == "visibility_timeout" && settle.settlements.iter().any(extends);
             far || !is_valid(settle) || by_send
         }

@@ -458,7 +458,7 @@ impl World {
         let action = |verb: &str| match verb {
             "ack" => SettleAction::Ack,
             "nack" => SettleAction::Nack(delay),
-            _ => SettleAction::Extend(words.time("by").unwrap_or(Duration::from_secs(30))),
+            _ => SettleAction::Extend(words.time("by")),
         };
         let named = words.pairs().filter(|(key, _)| matches!(*key, "ack" | "nack" | "extend"));
         let bare = words.bare.iter().map(|lease| (words.verb, *lease));
