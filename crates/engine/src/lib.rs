@@ -21,7 +21,7 @@ mod settings;
 
 use std::sync::Arc;
 
-use millpond_core::command::{Cursor, Idempotency};
+use millpond_core::command::Idempotency;
 use millpond_core::row::MessageContent;
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome, QueueReading, Rejection};
@@ -63,9 +63,8 @@ impl Answer {
         Self { outcome: Outcome::Leased(Vec::new()), contents: Vec::new(), receipt: None, pin: None }
     }
 
-    /// Keeps as many of the messages granted or shown, from the first on, as fit into `most` bytes of contents, one at
-    /// least; data in chunks does not count. Others that were granted go back into the queue, uncounted; others that were
-    /// shown come with the next page.
+    /// Keeps as many of the messages granted, from the first on, as fit into `most` bytes of contents, one at least; data in
+    /// chunks does not count. The others go back into the queue, uncounted.
     pub fn keep_bytes(&mut self, most: usize) {
         let mut bytes = 0usize;
         let fits = self.contents.iter().take_while(|content| {
@@ -79,14 +78,6 @@ impl Answer {
             let rest = grants.split_off(keep);
             self.contents.truncate(keep);
             receipt.give_back(rest.iter().map(millpond_core::outcome::Grant::lease).collect());
-        }
-        if let Outcome::Browsed(page) = &mut self.outcome
-            && page.contents
-            && keep < page.deliveries.len()
-        {
-            page.deliveries.truncate(keep);
-            page.next = page.deliveries.last().map(Cursor::of);
-            self.contents.truncate(keep);
         }
     }
 }

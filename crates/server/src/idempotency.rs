@@ -2,15 +2,19 @@
 //!
 //! The core remembers a key with a digest of the call, in the commit of its work; another digest under it is refused there.
 
+use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
+use bytes::Bytes;
 use millpond_api::Fault;
 use millpond_api::event::binary;
+use millpond_api::limits::CALL_BYTES_MAX;
 use millpond_core::command::Idempotency;
 use millpond_core::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use sha2::{Digest, Sha256};
 
+use crate::app::App;
 use crate::error::ApiError;
 use crate::extract;
 
@@ -58,6 +62,29 @@ impl Key {
     pub(crate) fn with_digest(self, digest: CallDigest) -> Option<Idempotency> {
         self.0.map(|key| Idempotency { key, digest: digest.finish() })
     }
+}
+
+/// The body of a call, and its key with what that stands for. The key is checked before the body is read.
+pub(crate) async fn keyed_body(
+    app: &App,
+    parts: &Parts,
+    body: Body,
+) -> Result<(Bytes, Option<Idempotency>), ApiError> {
+    let key = Key::of(&parts.headers)?;
+    let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
+    let key = key.with(parts, &body);
+    Ok((body, key))
+}
+
+/// The key of a call that has no fields, whose body is looked at all the same.
+pub(crate) async fn no_arguments(
+    app: &App,
+    parts: &Parts,
+    body: Body,
+) -> Result<Option<Idempotency>, ApiError> {
+    let (body, key) = keyed_body(app, parts, body).await?;
+    extract::check_no_fields(&body)?;
+    Ok(key)
 }
 
 /// What tells a call from another: method, path, query, content type and `ce-` headers in the order of their names, each

@@ -10,7 +10,6 @@ use millpond_api::dead_letters::{
     DEAD_LETTERS_PARAMETERS, ListDeadLettersRequest, RedriveRequest, ReplayRequest, Selection, TimeSpan,
     render_dead_letters, render_redriven, render_replayed,
 };
-use millpond_api::limits::CALL_BYTES_MAX;
 use millpond_api::page;
 use millpond_core::command::{Browse, Cursor, WaiterId};
 use millpond_core::id::Sequence;
@@ -23,8 +22,8 @@ use super::messages::browse_messages;
 use crate::app::App;
 use crate::convert::queue::queue_of;
 use crate::error::ApiError;
-use crate::extract::{self, Place, Query};
-use crate::idempotency::{Key, mark};
+use crate::extract::{Place, Query};
+use crate::idempotency::{keyed_body, mark};
 use crate::request::Phases;
 
 pub(crate) async fn list(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
@@ -59,12 +58,11 @@ pub(super) async fn replay(
     body: Body,
 ) -> Result<Response, ApiError> {
     Query::of(&parts.uri, &[])?;
-    let key = Key::of(&parts.headers)?;
-    let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
+    let (body, key) = keyed_body(app, parts, body).await?;
     let selected = select(ReplayRequest::parse(&body)?.selection);
     let environment = &place.environment.text;
     let queue = place.queue()?;
-    let work = app.engine.replay(environment, &queue, selected.which, key.with(parts, &body));
+    let work = app.engine.replay(environment, &queue, selected.which, key);
     let done = Phases::engine(work).await??;
     Ok(mark(json(render_replayed(done.tally.done)), done.repeated))
 }
@@ -77,14 +75,13 @@ pub(super) async fn redrive(
     body: Body,
 ) -> Result<Response, ApiError> {
     Query::of(&parts.uri, &[])?;
-    let key = Key::of(&parts.headers)?;
-    let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
+    let (body, key) = keyed_body(app, parts, body).await?;
     let request = RedriveRequest::parse(&body)?;
     let home = &place.environment.name;
     let to = request.destination.map(|queue| queue_of("destination", &queue, home)).transpose()?;
     let selected = select(request.selection);
     let environment = &place.environment.text;
-    let (queue, key) = (place.queue()?, key.with(parts, &body));
+    let queue = place.queue()?;
     let work = app.engine.redrive(environment, &queue, to.as_deref(), selected.which, key);
     let done = Phases::engine(work).await??;
     let skipped = done.tally.skipped + selected.unknown;

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use millpond_api::ErrorCode;
-use millpond_api::limits::{CALL_BYTES_MAX, LEASE_ANSWER_BYTES_MAX};
+use millpond_api::limits::CALL_BYTES_MAX;
 use millpond_api::message::{Message, PeekRequest, render_messages};
 use millpond_core::command::{Browse, Cursor, MessageRef, WaiterId};
 use millpond_core::{Command, Outcome};
@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::convert::message::{message_of, messages_of, state_to_core};
 use crate::error::ApiError;
 use crate::extract::{self, Place, Query};
-use crate::idempotency::{Key, mark};
+use crate::idempotency::{mark, no_arguments};
 
 pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let place = Place::of(&app, request.uri().path())?;
@@ -34,11 +34,9 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Res
     let (parts, body) = request.into_parts();
     let place = Place::of(&app, parts.uri.path())?;
     Query::of(&parts.uri, &[])?;
-    let key = Key::of(&parts.headers)?;
-    let body = extract::json_body(&app, &parts.headers, body, CALL_BYTES_MAX).await?;
-    extract::check_no_fields(&body)?;
+    let key = no_arguments(&app, &parts, body).await?;
     let command = Command::DeleteMessage(named(&app, &place).await?);
-    match app.submit_once(&place.environment, key.with(&parts, &body), command).await? {
+    match app.submit_once(&place.environment, key, command).await? {
         (Outcome::MessageDeleted, repeated) => Ok(mark(json("{}"), repeated)),
         (other, _) => Err(unexpected(&other)),
     }
@@ -78,14 +76,13 @@ pub(super) async fn peek(
     Ok(json(render_messages(&messages)))
 }
 
-/// A page of messages, at most as many as a lease answer would hold, and where the next one begins.
+/// A page of messages, and where the next one begins.
 pub(super) async fn browse_messages(
     app: &App,
     place: &Place<'_>,
     browse: Browse,
 ) -> Result<(Vec<Message>, Option<Cursor>), ApiError> {
-    let mut answer = app.submit(&place.environment, Command::Browse(browse)).await?;
-    answer.keep_bytes(LEASE_ANSWER_BYTES_MAX);
+    let answer = app.submit(&place.environment, Command::Browse(browse)).await?;
     match answer.outcome {
         Outcome::Browsed(page) => Ok((messages_of(&page.deliveries, &answer.contents, place)?, page.next)),
         other => Err(unexpected(&other)),

@@ -9,11 +9,10 @@ use axum::http::Method;
 use axum::http::request::Parts;
 use axum::response::Response;
 use millpond_api::ErrorCode;
-use millpond_api::limits::CALL_BYTES_MAX;
 use millpond_api::name::check_id;
 use millpond_api::purge::{PurgeRequest, render_purged};
 use millpond_api::queue::{QueueBody, QueueUpdate};
-use millpond_core::command::{DeleteQueue, Idempotency};
+use millpond_core::command::DeleteQueue;
 use millpond_core::outcome::QueueView;
 use millpond_core::{Command, Outcome};
 use serde_json::json;
@@ -22,8 +21,8 @@ use super::{dead_letters, lease, messages, send, settle, unexpected};
 use crate::app::App;
 use crate::convert::{queue, why};
 use crate::error::ApiError;
-use crate::extract::{self, Place, Query};
-use crate::idempotency::{Key, mark};
+use crate::extract::{Place, Query};
+use crate::idempotency::{keyed_body, mark, no_arguments};
 
 /// Verbs of a queue, and the method of each.
 pub(crate) const VERBS: [(&str, Method); 13] = [
@@ -56,12 +55,10 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
     if let Some(id) = given {
         check_id(id).map_err(|fault| fault.at("queue_id", id))?;
     }
-    let key = Key::of(&parts.headers)?;
-    let body = extract::json_body(&app, &parts.headers, body, CALL_BYTES_MAX).await?;
+    let (body, key) = keyed_body(&app, &parts, body).await?;
     let update = QueueUpdate::parse(&body, None)?;
     let id = new_id(given, &update.body, &place)?;
     let create = queue::to_create(id, &update, &place.environment.name, validate_only)?;
-    let key = key.with(&parts, &body);
     let answer = app.submit_once(&place.environment, key, Command::CreateQueue(create)).await;
     let (outcome, repeated) = answer.map_err(|error| error.under(queue::path_of))?;
     Ok(mark(show(outcome, &place)?, repeated))
@@ -203,22 +200,13 @@ async fn show_changed(
 
 async fn purge(app: &App, place: &Place<'_>, parts: &Parts, body: Body) -> Result<Response, ApiError> {
     Query::of(&parts.uri, &[])?;
-    let key = Key::of(&parts.headers)?;
-    let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
+    let (body, key) = keyed_body(app, parts, body).await?;
     let target = queue::purge_target(PurgeRequest::parse(&body)?.target);
     let command = Command::PurgeQueue { queue: place.queue()?, target };
-    match app.submit_once(&place.environment, key.with(parts, &body), command).await? {
+    match app.submit_once(&place.environment, key, command).await? {
         (Outcome::Purged(count), repeated) => Ok(mark(super::json(render_purged(count)), repeated)),
         (other, _) => Err(unexpected(&other)),
     }
-}
-
-/// The key of a call that has no fields, whose body is looked at all the same.
-async fn no_arguments(app: &App, parts: &Parts, body: Body) -> Result<Option<Idempotency>, ApiError> {
-    let key = Key::of(&parts.headers)?;
-    let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
-    extract::check_no_fields(&body)?;
-    Ok(key.with(parts, &body))
 }
 
 pub(super) fn show(outcome: Outcome, place: &Place<'_>) -> Result<Response, ApiError> {

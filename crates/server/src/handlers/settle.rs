@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::convert::settle::{could_be_held, path_in_settle, settlements, stale_of, to_settle};
 use crate::error::ApiError;
 use crate::extract::{self, Place, Query};
-use crate::idempotency::{Key, mark};
+use crate::idempotency::{keyed_body, mark};
 
 pub(super) async fn ack(
     app: &App,
@@ -87,8 +87,8 @@ pub(super) async fn together(
     parts: &Parts,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let key = Key::of(&parts.headers)?;
-    let body = read(app, parts, body).await?;
+    Query::of(&parts.uri, &[])?;
+    let (body, key) = keyed_body(app, parts, body).await?;
     let request = SettleRequest::parse(&body)?;
     let queue = place.queue()?;
     let leases: Vec<LeaseId> = request.leases().cloned().collect();
@@ -105,7 +105,6 @@ pub(super) async fn together(
         return Ok(json(render_settled(&leases, &[])));
     }
     let command = to_settle(&queue, request, &place.environment.name)?;
-    let key = key.with(parts, &body);
     let answer = app.submit_once(&place.environment, key, Command::Settle(command)).await;
     match answer.map_err(|error| error.under(path_in_settle))? {
         (Outcome::Settled { stale, sent }, repeated) => {

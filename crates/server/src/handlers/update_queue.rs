@@ -6,7 +6,6 @@ use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::IF_MATCH;
 use axum::response::Response;
-use millpond_api::limits::CALL_BYTES_MAX;
 use millpond_api::queue::QueueUpdate;
 use millpond_api::{ErrorCode, Fault};
 use millpond_core::command::{Idempotency, UpdateQueue};
@@ -18,8 +17,8 @@ use super::unexpected;
 use crate::app::App;
 use crate::convert::queue;
 use crate::error::ApiError;
-use crate::extract::{self, Place, Query};
-use crate::idempotency::{Key, mark};
+use crate::extract::{Place, Query};
+use crate::idempotency::{keyed_body, mark};
 
 /// How often a change is laid over what there is anew, because others were quicker. Each time one of them got through.
 const TRIES_MAX: usize = 100;
@@ -48,8 +47,7 @@ pub(crate) async fn update(State(app): State<Arc<App>>, request: Request) -> Res
     let queue = place.queue()?;
     let (allow_missing, validate_only) = (query.flag("allow_missing")?, query.flag("validate_only")?);
     let if_match = IfMatch::of(&parts.headers)?;
-    let key = Key::of(&parts.headers)?;
-    let body = extract::json_body(&app, &parts.headers, body, CALL_BYTES_MAX).await?;
+    let (body, key) = keyed_body(&app, &parts, body).await?;
     let update = QueueUpdate::parse(&body, query.text("update_mask"))?;
     let own = place.name_of(&queue)?;
     if let Some(name) = update.body.name.as_ref().filter(|name| **name != own) {
@@ -61,7 +59,7 @@ pub(crate) async fn update(State(app): State<Arc<App>>, request: Request) -> Res
         etag: one_etag(etags)?.map(Into::into),
         allow_missing: allow_missing && if_match != IfMatch::Any,
         validate_only,
-        key: key.with(&parts, &body),
+        key,
         update,
     };
     let (outcome, repeated) = change.carry_out(&app, &place).await?;

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
-use millpond_client::{DeleteQueue, ErrorCode, PurgeTarget, Queue, QueueStatus, Selection};
+use millpond_client::{Client, DeleteQueue, ErrorCode, PurgeTarget, Queue, QueueStatus, Selection};
 use serde_json::json;
 
 use crate::commands::Common;
@@ -121,11 +121,11 @@ impl Purge {
         self.confirm.check(&what)?;
         let client = self.common.client()?;
         let failed = |error| Failure::call(&what, &error);
-        if !self.confirm.is_given() {
-            let queue = client.get_queue(&self.queue).await.map_err(failed)?;
+        let question = |queue: &Queue| {
             let count = count_of(self.target.count(&queue.status), "message");
-            self.confirm.ask(&what, &format!("Remove {count} from queue {}?", self.queue)).await?;
-        }
+            format!("Remove {count} from queue {}?", self.queue)
+        };
+        ask_about(&client, &self.queue, self.confirm, &what, question).await?;
         let target = match self.target {
             Target::Waiting => PurgeTarget::Waiting,
             Target::DeadLetters => PurgeTarget::DeadLetters,
@@ -139,6 +139,21 @@ impl Purge {
         self.common.format.show(&answer, || format!("removed {}", count_of(count, "message")))?;
         Ok(Exit::Done)
     }
+}
+
+/// Asks whether to do it, unless that was said beforehand. The question tells how the queue stands.
+async fn ask_about(
+    client: &Client,
+    queue: &str,
+    confirm: Confirm,
+    what: &str,
+    question: impl FnOnce(&Queue) -> String,
+) -> Outcome<()> {
+    if confirm.is_given() {
+        return Ok(());
+    }
+    let queue = client.get_queue(queue).await.map_err(|error| Failure::call(what, &error))?;
+    confirm.ask(what, &question(&queue)).await
 }
 
 /// Which dead letters are meant; all of them unless something is given.
@@ -198,11 +213,10 @@ impl Replay {
         self.confirm.check(&what)?;
         let client = self.common.client()?;
         let failed = |error| Failure::call(&what, &error);
-        if !self.confirm.is_given() {
-            let queue = client.get_queue(&self.queue).await.map_err(failed)?;
-            let which = self.which.describe(&queue);
-            self.confirm.ask(&what, &format!("Make {which} of queue {} ready again?", self.queue)).await?;
-        }
+        let question = |queue: &Queue| {
+            format!("Make {} of queue {} ready again?", self.which.describe(queue), self.queue)
+        };
+        ask_about(&client, &self.queue, self.confirm, &what, question).await?;
         let selection = self.which.selection();
         let call = client.replay(&self.queue, &selection);
         let left = |status: &QueueStatus| status.dead_letter_count;
@@ -241,16 +255,16 @@ impl Redrive {
         self.confirm.check(&what)?;
         let client = self.common.client()?;
         let failed = |error| Failure::call(&what, &error);
-        if !self.confirm.is_given() {
-            let queue = client.get_queue(&self.queue).await.map_err(failed)?;
+        let question = |queue: &Queue| {
             let to = self.to.as_deref().unwrap_or("the queues they came from");
             // A queue that takes others' dead letters holds them as ordinary messages, which no count tells apart.
             let which = match (queue.status.dead_letter_count, self.which.messages.is_empty()) {
                 (0, true) => "dead letters".to_owned(),
-                _ => self.which.describe(&queue),
+                _ => self.which.describe(queue),
             };
-            self.confirm.ask(&what, &format!("Move {which} of queue {} to {to}?", self.queue)).await?;
-        }
+            format!("Move {which} of queue {} to {to}?", self.queue)
+        };
+        ask_about(&client, &self.queue, self.confirm, &what, question).await?;
         let selection = self.which.selection();
         let call = client.redrive(&self.queue, self.to.as_deref(), &selection);
         let left = |status: &QueueStatus| waiting(status) + status.dead_letter_count;
