@@ -1,5 +1,5 @@
 //! schemathesis, which draws calls from the OpenAPI document, against the real binary: no server error, and no answer that is
-//! not documented. `MILLPOND_EXAMPLES=n` draws so many calls for each operation and phase.
+//! not documented. `MILLPOND_EXAMPLES=n` draws so many calls for each operation and phase, `MILLPOND_SEED=n` others.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::python;
 
 const EXAMPLES_BY_DEFAULT: &str = "20";
+const SEED_BY_DEFAULT: &str = "1";
 /// Operations that are documented, those on queues twice: by their short and by their long paths.
 const OPERATIONS: &str = "Tested: 47";
 
@@ -22,11 +23,12 @@ fn every_answer_is_a_documented_one() {
     let url = format!("http://{}", server.address());
     server.client().create_queue("q", json!({})).expect("it is made");
     let examples = std::env::var("MILLPOND_EXAMPLES").unwrap_or_else(|_| EXAMPLES_BY_DEFAULT.to_owned());
+    let seed = std::env::var("MILLPOND_SEED").unwrap_or_else(|_| SEED_BY_DEFAULT.to_owned());
     let mut tests = Command::new(python);
     tests.current_dir(directory.path()).args(["-B", "-m", "schemathesis.cli", "--config-file"]);
-    tests.arg(project.join("schemathesis.toml"));
+    tests.arg(project.join("schemathesis.toml")).env("SCHEMATHESIS_HOOKS", project.join("hooks.py"));
     tests
-        .args(["run", "--url", &url, "--max-examples", &examples, "--no-color"])
+        .args(["run", "--url", &url, "--max-examples", &examples, "--seed", &seed, "--no-color"])
         .arg(url.clone() + "/openapi.json");
     let output = tests.output().expect("schemathesis can be run");
     let [out, error] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));

@@ -17,6 +17,7 @@ use millpond_core::outcome::QueueView;
 use millpond_core::{Command, Outcome};
 use serde_json::json;
 
+use super::update_queue::one_etag;
 use super::{dead_letters, lease, messages, send, settle, unexpected};
 use crate::app::App;
 use crate::convert::{queue, why};
@@ -115,7 +116,7 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Res
     let query = Query::of(&parts.uri, &["allow_missing", "etag", "force", "validate_only"])?;
     let command = Command::DeleteQueue(DeleteQueue {
         name: place.queue()?,
-        etag: query.text("etag").map(Into::into),
+        etag: one_etag([query.text("etag")])?.map(Into::into),
         allow_missing: query.flag("allow_missing")?,
         force: query.flag("force")?,
         validate_only: query.flag("validate_only")?,

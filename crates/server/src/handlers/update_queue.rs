@@ -146,8 +146,16 @@ impl IfMatch {
     }
 }
 
-/// The etag of a call, which may stand in several places.
-fn one_etag(given: [Option<&str>; 3]) -> Result<Option<&str>, ApiError> {
+/// Characters of the longest etag that is looked at: no queue has one as long.
+pub(super) const ETAG_CHARS_MAX: usize = 63;
+
+/// The etag of a call, which may stand in several places. One that no queue can have is refused whether or not there is
+/// a queue.
+pub(super) fn one_etag<const N: usize>(given: [Option<&str>; N]) -> Result<Option<&str>, ApiError> {
+    if let Some(long) = given.iter().flatten().find(|etag| etag.chars().count() > ETAG_CHARS_MAX) {
+        let detail = format!("etag has {} characters, limit {ETAG_CHARS_MAX}", long.chars().count());
+        return Err(ApiError::field("etag", *long, detail));
+    }
     let mut given = given.into_iter().flatten();
     let first = given.next();
     match (first, given.find(|other| Some(*other) != first)) {
@@ -190,5 +198,8 @@ mod tests {
         assert_eq!(one_etag([None, Some("a"), None]).ok(), Some(Some("a")));
         assert_eq!(one_etag([Some("a"), Some("a"), Some("a")]).ok(), Some(Some("a")));
         assert!(one_etag([Some("a"), None, Some("b")]).is_err());
+        let longest = "a".repeat(ETAG_CHARS_MAX);
+        assert_eq!(one_etag([Some(longest.as_str())]).ok(), Some(Some(longest.as_str())));
+        assert!(one_etag([Some((longest + "a").as_str())]).is_err());
     }
 }
