@@ -14,11 +14,14 @@ mod finish_upload;
 mod get_message;
 mod idempotency;
 mod lease;
+mod lease_group;
+mod lease_message;
 mod list_queues;
 mod move_messages;
 mod open_data;
 mod pause_queue;
 mod purge_queue;
+mod retire;
 mod retry;
 mod revive;
 mod send;
@@ -29,6 +32,7 @@ mod update_queue;
 mod view;
 
 use crate::apply::idempotency::call_key;
+pub(crate) use crate::apply::retire::Retirement;
 use crate::change::RowKey;
 use crate::command::{Command, Send};
 use crate::outcome::{Outcome, Rejection};
@@ -85,8 +89,9 @@ impl Core {
             Command::GetMessage(wanted) => self.get_message(wanted, stamp),
             Command::GetQueue { queue } => self.get_queue(queue, stamp),
             Command::Lease(lease) => self.lease(lease, stamp),
-            Command::ListQueues { after, descending, limit } => {
-                self.list_queues(after.as_deref(), *descending, *limit, stamp)
+            Command::LeaseMessage(lease) => self.lease_message(lease, stamp),
+            Command::ListQueues { listed, after, descending, limit } => {
+                self.list_queues(listed, after.as_deref(), *descending, *limit, stamp)
             }
             Command::MoveMessages(moves) => self.move_messages(moves, stamp),
             Command::Once(once) => self.once(once, stamp),
@@ -120,6 +125,7 @@ impl Core {
             Command::DeleteMessage(wanted) | Command::GetMessage(wanted) => {
                 self.rows_of(std::iter::once(&wanted.message)).collect()
             }
+            Command::LeaseMessage(lease) => self.rows_of(std::iter::once(&lease.message)).collect(),
             Command::FinishUpload(finish) => key_of(&finish.send).into_iter().collect(),
             Command::MoveMessages(moves) => self.rows_of(moves.messages.iter()).collect(),
             Command::Once(once) => {

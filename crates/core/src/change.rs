@@ -1,9 +1,9 @@
 //! What one commit writes, and what reads and scans answer: the words that core and stores share.
 
-use crate::id::{CommitSequence, QueueNumber, Sequence};
+use crate::id::{CommitSequence, LogNumber, QueueNumber, Sequence};
 use crate::row::{
     ChunkRow, CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, DueKey, EnvironmentRow,
-    MessageRow, QueueRow, ReadyKey, UploadRow,
+    MessageRow, QueueRow, ReadyKey, RunRow, SegmentRow, UploadRow,
 };
 use crate::time::Timestamp;
 
@@ -17,7 +17,7 @@ pub struct ChangeSet {
     pub environment: EnvironmentRow,
     /// Queues written.
     pub queues_put: Vec<QueueRow>,
-    /// Queues whose last row is gone; their counters go too.
+    /// Queues whose last row is gone; their counters, segments and runs go too.
     pub queues_removed: Vec<QueueNumber>,
     /// Counters written.
     pub counters: Vec<CountersRow>,
@@ -37,6 +37,16 @@ pub struct ChangeSet {
     pub uploads_put: Vec<UploadRow>,
     /// Uploads that are no more: a message has their chunks, or nobody.
     pub uploads_removed: Vec<Sequence>,
+    /// Logs all of whose segments are removed, before any is written.
+    pub segments_cleared: Vec<QueueNumber>,
+    /// Segments written.
+    pub segments_put: Vec<SegmentRow>,
+    /// Segments removed, by log and place.
+    pub segments_removed: Vec<(QueueNumber, u64)>,
+    /// Runs removed, by cursor and first number, before any is written.
+    pub runs_removed: Vec<(QueueNumber, LogNumber)>,
+    /// Runs written.
+    pub runs_put: Vec<RunRow>,
 }
 
 /// Chunks of one sequence that follow each other.
@@ -76,6 +86,11 @@ impl ChangeSet {
             + self.chunks_removed.len()
             + self.uploads_put.len()
             + self.uploads_removed.len()
+            + self.segments_cleared.len()
+            + self.segments_put.len()
+            + self.segments_removed.len()
+            + self.runs_removed.len()
+            + self.runs_put.len()
     }
 }
 
@@ -86,6 +101,17 @@ pub enum RowKey {
     Dedup(DedupKey),
     /// A delivery.
     Delivery(Sequence),
+    /// A group's progress with one message, of which there is one at most.
+    Progress(ProgressKey),
+}
+
+/// Names a group's progress with one message of a topic.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ProgressKey {
+    /// The cursor.
+    pub cursor: QueueNumber,
+    /// The message.
+    pub message: Sequence,
 }
 
 /// Answers to a batch of point reads.
@@ -97,6 +123,8 @@ pub struct Rows {
     pub deliveries: Vec<(Sequence, Option<DeliveryRow>)>,
     /// The remembered calls asked for, `None` where the store has none.
     pub dedup: Vec<(DedupKey, Option<DedupRow>)>,
+    /// The progress asked for, `None` where the store has none.
+    pub progress: Vec<(ProgressKey, Option<DeliveryRow>)>,
 }
 
 /// An ordered scan. `after` is exclusive; results ascend.

@@ -41,8 +41,12 @@ pub enum Command {
     },
     /// Take messages to work on.
     Lease(Lease),
-    /// Look at the queues, in the order of their names.
+    /// Take one message of a topic to work on, named by its id.
+    LeaseMessage(LeaseMessage),
+    /// Look at queues, topics, or what belongs to a topic, in the order of their names.
     ListQueues {
+        /// Which.
+        listed: Listed,
         /// Begin behind this name, which need not be a queue's; `None`: at the beginning.
         after: Option<Box<str>>,
         /// From the last name to the first.
@@ -127,11 +131,37 @@ pub enum Cursor {
     Due(DueKey),
 }
 
-/// See [`Command::CreateQueue`].
+/// What a list shows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Listed {
+    /// The environment's queues.
+    Queues,
+    /// Its topics.
+    Topics,
+    /// The groups of the topic of this name.
+    Groups(Box<str>),
+    /// The partitions of the topic of this name.
+    Partitions(Box<str>),
+}
+
+/// Where a new group begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Start {
+    /// At the oldest message that is there.
+    #[default]
+    Earliest,
+    /// Behind all messages that are visible by now.
+    Latest,
+}
+
+/// See [`Command::CreateQueue`]. Makes also topics, and groups and partitions of topics that are there, by their names
+/// ([`crate::row::QueueRow::name`]); the ids of these are 1 to 255 of `A-Z`, `a-z`, `0-9`, `_`, `-`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CreateQueue {
-    /// Its name, unique in the environment: 1 to 63 of `a-z`, `0-9`, `-`, neither first nor last a `-`.
+    /// Its name, unique in the environment: of a queue 1 to 63 of `a-z`, `0-9`, `-`, neither first nor last a `-`.
     pub name: Box<str>,
+    /// Where it begins, if it is a group.
+    pub start: Start,
     /// Its policies.
     pub spec: QueueSpec,
     /// Labels, annotations and display name as JSON, opaque to the core; at most 16 KiB.
@@ -334,11 +364,40 @@ pub struct Lease {
     pub max_wait: Option<Duration>,
     /// Names this call while it waits.
     pub waiter: WaiterId,
+    /// How a group is read.
+    pub reading: Reading,
+}
+
+/// How a group is read; only for groups.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reading {
+    /// Only messages of this partition; `None`: of any, and those of none.
+    pub partition: Option<Box<str>>,
+    /// At most so many messages of the group leased at once, this call's included: at least 1; `None`: as many as the group
+    /// allows. Refused if there are as many already.
+    pub in_flight_max: Option<u32>,
+    /// Nothing is leased: the messages that would be are shown, under a generation that settles nothing. Never waits for messages.
+    pub look: bool,
+}
+
+/// See [`Command::LeaseMessage`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeaseMessage {
+    /// Name of the group.
+    pub queue: Box<str>,
+    /// The message.
+    pub message: MessageId,
+    /// How long the lease lasts; `None`: the group's timeout. 1 s to 12 h.
+    pub visibility_timeout: Option<Duration>,
+    /// How the group is read.
+    pub reading: Reading,
 }
 
 /// A hold on a delivery, as its holder names it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LeaseRef {
+    /// The delivery: of a queue, the message's sequence.
+    pub delivery: Sequence,
     /// The message.
     pub message: MessageId,
     /// The generation granted.
@@ -365,6 +424,18 @@ pub struct Settlement {
     pub lease: LeaseRef,
     /// What to do.
     pub action: SettleAction,
+    /// What else the holder says.
+    pub holder: Holder,
+}
+
+/// What the holder of a lease on a topic's message says beside the lease itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Holder {
+    /// When it asked, by its own clock. Of two calls on one lease, one that was asked earlier does nothing if it comes later, as long
+    /// as memory knows of the other.
+    pub asked_at: Option<Timestamp>,
+    /// The partition that the message has to be of; `None`: any or none.
+    pub partition: Option<Box<str>>,
 }
 
 /// What is done with a lease.

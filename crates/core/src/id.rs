@@ -41,6 +41,11 @@ counter!(
     Sequence(u64)
 );
 counter!(
+    /// Place of a message in the log of a topic or partition, from 1: given when it becomes visible, without gaps, so that nothing
+    /// can appear behind a group's position whatever clocks do (design-holes A8). 0: before all of them.
+    LogNumber(u64)
+);
+counter!(
     /// Number of one hold on a delivery: strictly increasing per delivery, never reused, not even after a
     /// restore (design-holes A2). Below 2^53, so that JSON numbers could carry it.
     LeaseGeneration(u64)

@@ -30,6 +30,8 @@ pub const ATTEMPTS_MAX: u32 = 100;
 pub const RETENTION_MIN: Duration = Duration::from_secs(60);
 /// Retention of a queue that names none.
 pub const RETENTION_DEFAULT: Duration = Duration::from_secs(4 * 24 * 3600);
+/// Retention of a topic that names none; its messages may ask for less.
+pub const TOPIC_RETENTION_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Longest retention, also of finished messages.
 pub const RETENTION_MAX: Duration = Duration::from_secs(14 * 24 * 3600);
 /// Longest time for which an idempotency key is remembered.
@@ -42,6 +44,12 @@ pub const BACKOFF_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const LISTED_QUEUES_MAX: usize = 1_000;
 /// Longest queue name, in bytes.
 pub const NAME_BYTES_MAX: usize = 63;
+/// Longest id of a topic, a group or a partition, in bytes.
+pub const TOPIC_NAME_BYTES_MAX: usize = 255;
+/// For so long an ack of a group's lease can be repeated (design-holes B1).
+pub const ACK_REMEMBERED_FOR: Duration = Duration::from_secs(10 * 60);
+/// A group that nobody has read for so long, or for the topic's retention if that is longer, is removed (design-holes A8).
+pub const GROUP_UNUSED_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Most bytes of a queue's annotations.
 pub const ANNOTATIONS_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes of a message's attributes, as stored.
@@ -85,6 +93,16 @@ pub struct CoreSettings {
     pub browse_bytes: u64,
     /// Queues in the environment.
     pub queues: usize,
+    /// Topics in the environment.
+    pub topics: usize,
+    /// Groups of one topic.
+    pub groups: usize,
+    /// Partitions of one topic that hold messages.
+    pub partitions: usize,
+    /// Runs of messages that one group took by id out of one log.
+    pub runs: usize,
+    /// Acks that each group remembers for [`ACK_REMEMBERED_FOR`].
+    pub remembered_acks: usize,
     /// Waiting lease calls in the environment.
     pub waiters: usize,
     /// Bytes of data that live in their message's row. Not above `chunk_bytes`.
@@ -111,6 +129,11 @@ impl Default for CoreSettings {
             bytes: u64::MAX,
             browse_bytes: 8 * 1024 * 1024,
             queues: 20_000,
+            topics: 20_000,
+            groups: 4_000,
+            partitions: 1_000,
+            runs: 10_000,
+            remembered_acks: 100_000,
             waiters: 20_000,
             inline_bytes: DATA_INLINE_BYTES_MAX,
             chunk_bytes: CHUNK_BYTES,

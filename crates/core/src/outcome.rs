@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::command::{Cursor, LeaseRef, PinId, WaiterId};
-use crate::id::{LeaseGeneration, MessageId, QueueNumber, UploadId};
+use crate::id::{LeaseGeneration, MessageId, QueueNumber, Sequence, UploadId};
 use crate::row::{CountersRow, DeadLetter, DeliveryRow, QueueRow};
 use crate::time::Timestamp;
 
@@ -58,7 +58,7 @@ pub enum Outcome {
     /// Settled, but for the stale leases listed in request order.
     Settled {
         /// Leases that were not held any more; nothing was done about them.
-        stale: Vec<LeaseRef>,
+        stale: Vec<Stale>,
         /// Answers to the sends, in order.
         sent: Vec<Sent>,
     },
@@ -71,6 +71,30 @@ pub enum Outcome {
     UploadBegun(Option<UploadId>),
     /// The call waits; its answer comes as [`crate::Effect::Answered`].
     Waiting,
+}
+
+/// A lease that is not held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stale {
+    /// The lease.
+    pub lease: LeaseRef,
+    /// Why not.
+    pub why: WhyStale,
+}
+
+/// Why a lease is not held. Only told of groups; of queues it is always [`WhyStale::Over`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WhyStale {
+    /// Its holder ended it lately with the same action: the message was acked.
+    Acked,
+    /// It ran out.
+    Over,
+    /// Nobody has the message by now.
+    Returned,
+    /// Somebody else has the message by now.
+    Taken,
+    /// There is no such delivery, or it is another's.
+    Unknown,
 }
 
 /// What became of messages that were to be revived or moved.
@@ -127,6 +151,8 @@ pub struct DataView {
 /// A message handed out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grant {
+    /// The delivery.
+    pub delivery: Sequence,
     /// The message.
     pub message: MessageId,
     /// The hold on it.
@@ -139,6 +165,8 @@ pub struct Grant {
     pub lease_until: Timestamp,
     /// When it was sent.
     pub sent_at: Timestamp,
+    /// Removed from then on, unless it is leased.
+    pub expires_at: Timestamp,
     /// Set if it came here as a dead letter.
     pub dead_letter: Option<Box<DeadLetter>>,
 }
@@ -147,7 +175,7 @@ impl Grant {
     /// The hold, as its holder names it.
     #[must_use]
     pub fn lease(&self) -> LeaseRef {
-        LeaseRef { message: self.message, generation: self.generation }
+        LeaseRef { delivery: self.delivery, message: self.message, generation: self.generation }
     }
 }
 
@@ -239,6 +267,25 @@ pub enum Rejection {
         /// What is wrong with it.
         problem: DeadLetterProblem,
     },
+    /// The group took this message by its id or otherwise, and settled it.
+    AlreadySettled {
+        /// The message.
+        message: MessageId,
+    },
+    /// An extension would outlive the message.
+    BeyondExpiry {
+        /// The message's end.
+        expires_at: Timestamp,
+        /// The end of the lease that was asked for.
+        requested: Timestamp,
+    },
+    /// As many are leased as the call allows.
+    ConcurrencyReached {
+        /// Messages leased.
+        in_flight: u64,
+        /// The limit.
+        limit: u32,
+    },
     /// The contents of the environment's messages would be too large in all.
     ByteLimit {
         /// Bytes that there are, less what the same call would have taken out.
@@ -272,6 +319,13 @@ pub enum Rejection {
         /// The limit.
         limit: u64,
     },
+    /// The message is not visible yet.
+    MessageDelayed {
+        /// The message.
+        message: MessageId,
+        /// It is, from then on.
+        until: Timestamp,
+    },
     /// The message is leased, and its lease was not named.
     MessageLeased {
         /// The message.
@@ -303,8 +357,10 @@ pub enum Rejection {
         /// The name.
         name: Box<str>,
     },
-    /// Too many queues.
+    /// Too many queues, or topics, or groups or partitions of one topic.
     QueueLimit {
+        /// Of what: its name's last but one part, or `queues`.
+        what: &'static str,
         /// The limit.
         limit: usize,
     },
@@ -320,6 +376,18 @@ pub enum Rejection {
     },
     /// The store has no room.
     StorageFull,
+    /// A group took too many messages by id that are not in a row.
+    RunLimit {
+        /// The limit.
+        limit: usize,
+    },
+    /// What is named does not do this: a group is not sent to, a topic is not leased from.
+    Unsuited {
+        /// What was named.
+        name: Box<str>,
+        /// What is wanted.
+        wanted: &'static str,
+    },
     /// Too many uploads are under way, or too many bytes of them.
     UploadLimit {
         /// What there is too much of: `uploads` or `bytes`.

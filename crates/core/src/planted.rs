@@ -65,12 +65,18 @@ mod faults {
         PromotionTwice,
         /// A purge forgets the ready window.
         PurgeMissesWindow,
+        /// Messages get their place in the log when they are sent, however long they are delayed.
+        PositionPastDelayed,
         /// Rows leave memory although a read under way began before their change.
         RefillWithoutOverlay,
         /// A restored copy is taken for a restart.
         RestoreForgotten,
         /// A dead letter that is replayed is as old as it was, so that a purge from before makes it gone.
         ReviveKeepsEntered,
+        /// Two messages taken by id become one run although one lies between them.
+        RunMergeOffByOne,
+        /// A message that leaves a log is still counted.
+        SegmentBitKept,
         /// Sends of a settle are carried out although a lease is stale.
         SendsThoughStale,
         /// Stamps begin at the wall clock, whatever was committed.
@@ -85,7 +91,7 @@ mod faults {
 
     impl PlantedFault {
         /// All of them.
-        pub const ALL: [Self; 21] = [
+        pub const ALL: [Self; 24] = [
             Self::AckWithoutGeneration,
             Self::AnswerBeforeCommit,
             Self::BrowseShowsGone,
@@ -97,11 +103,14 @@ mod faults {
             Self::MoveInTwoCommits,
             Self::MoveLosesGeneration,
             Self::PinIgnored,
+            Self::PositionPastDelayed,
             Self::PromotionTwice,
             Self::PurgeMissesWindow,
             Self::RefillWithoutOverlay,
             Self::RestoreForgotten,
             Self::ReviveKeepsEntered,
+            Self::RunMergeOffByOne,
+            Self::SegmentBitKept,
             Self::SendsThoughStale,
             Self::StampBackwards,
             Self::UndoReusesGeneration,

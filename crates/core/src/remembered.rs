@@ -2,7 +2,7 @@
 
 use crate::command::{Command, LeaseRef};
 use crate::id::{MessageId, Sequence};
-use crate::outcome::{Outcome, QueueView, Sent, Tally};
+use crate::outcome::{Outcome, QueueView, Sent, Stale, Tally, WhyStale};
 use crate::stamp::nonce;
 use crate::time::Timestamp;
 
@@ -93,7 +93,8 @@ impl Remembered {
             Outcome::Queue(view) => Some(Self::Queue(view.clone())),
             Outcome::QueueDeleted(was_there) => Some(Self::QueueDeleted(*was_there)),
             Outcome::Settled { stale, sent } => {
-                Some(Self::Settled { stale: stale.clone(), sent: sent.clone() })
+                let stale = stale.iter().map(|stale| stale.lease).collect();
+                Some(Self::Settled { stale, sent: sent.clone() })
             }
             Outcome::Browsed(_)
             | Outcome::Data(_)
@@ -120,7 +121,11 @@ impl Remembered {
             Self::QueueDeleted(was_there) => Outcome::QueueDeleted(*was_there),
             Self::Sent(sent) => Outcome::Sent(Sent { ids: sent.ids(), repeated: true }),
             Self::Tallied(tally) => Outcome::Tallied(*tally),
-            Self::Settled { stale, sent } => Outcome::Settled { stale: stale.clone(), sent: sent.clone() },
+            Self::Settled { stale, sent } => {
+                // Why they were stale is not remembered.
+                let stale = stale.iter().map(|&lease| Stale { lease, why: WhyStale::Over }).collect();
+                Outcome::Settled { stale, sent: sent.clone() }
+            }
         }
     }
 }

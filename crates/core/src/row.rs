@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::id::{Incarnation, LeaseGeneration, MessageId, QueueNumber, Sequence, Uid};
+use crate::change::ProgressKey;
+use crate::id::{Incarnation, LeaseGeneration, LogNumber, MessageId, QueueNumber, Sequence, Uid};
 use crate::remembered::Remembered;
 use crate::spec::QueueSpec;
 use crate::time::Timestamp;
@@ -29,12 +30,58 @@ pub struct EnvironmentRow {
     pub leases_void_below: LeaseGeneration,
 }
 
-/// A queue: what it is called and what it promises.
+/// What a [`QueueRow`] stands for: all that holds deliveries has a number, counts, orders and sweeps alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Role {
+    /// A queue: its messages leave when they are settled.
+    #[default]
+    Queue,
+    /// A topic: the log of those of its messages that were sent to no partition, in the order in which they became visible.
+    Topic,
+    /// The log of one partition of a topic.
+    Partition {
+        /// The topic.
+        topic: QueueNumber,
+    },
+    /// A group: one reader of a topic. Its deliveries are those of its cursors.
+    Group {
+        /// The topic.
+        topic: QueueNumber,
+    },
+    /// How far a group is with one log: all up to its position was handed out, and what of it is not settled has a delivery.
+    Cursor {
+        /// The group.
+        group: QueueNumber,
+        /// The log.
+        log: QueueNumber,
+        /// Up to this number the group begins behind: handed out only by id.
+        start: LogNumber,
+    },
+}
+
+impl Role {
+    /// Whether its ready deliveries are a log: they stay when they are handed out.
+    #[must_use]
+    pub fn is_log(self) -> bool {
+        matches!(self, Self::Topic | Self::Partition { .. })
+    }
+
+    /// Whether its deliveries are a group's progress with messages of a log, which counts them.
+    #[must_use]
+    pub fn is_cursor(self) -> bool {
+        matches!(self, Self::Cursor { .. })
+    }
+}
+
+/// A queue, or another [`Role`]: what it is called and what it promises.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueRow {
     /// Its number; rows refer to it by this.
     pub number: QueueNumber,
-    /// Its id within the environment.
+    /// What it stands for.
+    pub role: Role,
+    /// Its name within the environment: a queue's id, `topics/{topic}`, `topics/{topic}/groups/{group}`,
+    /// `topics/{topic}/partitions/{partition}`, or nothing for a cursor.
     pub name: Box<str>,
     /// Its identity for ever.
     pub uid: Uid,
@@ -100,8 +147,10 @@ pub struct CountersRow {
     pub total_dead: u64,
     /// Ever removed because their time was over.
     pub total_expired: u64,
-    /// When a consumer last asked, as of the last commit that wrote this row.
+    /// When a consumer last asked, as of the last commit that wrote this row; of a log, when somebody last sent.
     pub consumer_seen_at: Timestamp,
+    /// Of a log: the number of its last message. Of a cursor: everything up to this number was handed out.
+    pub position: LogNumber,
 }
 
 impl CountersRow {
@@ -281,8 +330,10 @@ pub enum DeadReason {
 /// A queue's progress with one message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeliveryRow {
-    /// Key; the message's sequence.
+    /// Key; the message's sequence, or, for a group's progress with a message of a topic, one of its own.
     pub sequence: Sequence,
+    /// The message's sequence.
+    pub message: Sequence,
     /// The queue it is in.
     pub queue: QueueNumber,
     /// Chunks of its message's data, as in its [`MessageRow`].
@@ -294,7 +345,7 @@ pub struct DeliveryRow {
     /// Bytes of its content: attributes and data.
     pub size_bytes: u64,
     /// Sequence drawn when it entered this queue, its dead-letter set, or its ready messages from there: its own, or a
-    /// later one. What a purge makes gone is told by it.
+    /// later one. What a purge makes gone is told by it. Of a group's progress: the message's [`LogNumber`].
     pub entered: Sequence,
     /// Its state; never derived from a comparison with the time.
     pub state: DeliveryState,
@@ -302,10 +353,11 @@ pub struct DeliveryRow {
     pub priority: i32,
     /// Delivered before; sorts behind fresh ones where the queue says so.
     pub retried: bool,
-    /// The time in the ready order, kept while leased so that an undone lease finds its old place.
+    /// The time in the ready order, kept while leased so that an undone lease finds its old place. In a log, its
+    /// [`LogNumber`] in place of a time.
     pub order_at: Timestamp,
     /// Delayed: visible then. Leased: the lease ends then. Dead, completed, cancelled: since then.
-    /// Ready: since when, and not used.
+    /// Ready: since when.
     pub due_at: Timestamp,
     /// When its present or last lease began; bounds the hold of a lease that is extended.
     pub leased_at: Timestamp,
@@ -349,7 +401,27 @@ impl DeliveryRow {
     /// The id that the sender got.
     #[must_use]
     pub fn message_id(&self) -> MessageId {
-        MessageId { sent_at: self.sent_at, sequence: self.sequence, nonce: self.nonce }
+        MessageId { sent_at: self.sent_at, sequence: self.message, nonce: self.nonce }
+    }
+
+    /// Whether it is a group's progress with a message that has a delivery of its own.
+    #[must_use]
+    pub fn is_progress(&self) -> bool {
+        self.message != self.sequence
+    }
+
+    /// What it is found by, if it is a group's progress with a message.
+    #[must_use]
+    pub fn progress_key(&self) -> Option<ProgressKey> {
+        self.is_progress().then_some(ProgressKey { cursor: self.queue, message: self.message })
+    }
+
+    /// Its number in the log that it is in, or that it is a group's progress over.
+    #[must_use]
+    pub fn log_number(&self) -> LogNumber {
+        let number =
+            if self.is_progress() { self.entered.0 } else { self.order_at.as_millis().unsigned_abs() };
+        LogNumber(number)
     }
 
     /// Most bytes of its content that are in memory when that is read: data in more than one chunk, all but the last of which
@@ -404,4 +476,35 @@ pub struct DedupRow {
     pub answer: Remembered,
     /// Forgotten from then on.
     pub expires_at: Timestamp,
+}
+
+/// Which messages of a stretch of a log are still there: numbers [`SegmentRow::first`] to [`SegmentRow::last`]. What a group has
+/// before it is counted from these, so that neither a send nor an expiry has to visit a group (design-holes A10).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SegmentRow {
+    /// Key: the log.
+    pub log: QueueNumber,
+    /// Key: its place in the log, from 0.
+    pub index: u64,
+    /// A bit for each number, the lowest of the first word for the first. Never all zero: such a row is removed.
+    pub live: [u64; SegmentRow::WORDS],
+}
+
+impl SegmentRow {
+    /// Words of [`SegmentRow::live`].
+    pub const WORDS: usize = 16;
+    /// Numbers that one segment covers.
+    pub const NUMBERS: u64 = 64 * Self::WORDS as u64;
+}
+
+/// A run of messages of a log, from one number to another, that a group took by id beyond its position or behind its start. What
+/// of them is not settled has a delivery; the position skips them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RunRow {
+    /// Key: the cursor.
+    pub cursor: QueueNumber,
+    /// Key: the first number.
+    pub first: LogNumber,
+    /// The last one; not below `first`.
+    pub last: LogNumber,
 }

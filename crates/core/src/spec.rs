@@ -36,6 +36,22 @@ pub struct QueueSpec {
     pub visibility_timeout: Duration,
 }
 
+impl QueueSpec {
+    /// A topic that is made by being used, and its groups: Vercel's rules. Messages are tried until they expire, new ones before those
+    /// that came back.
+    #[must_use]
+    pub fn topic() -> Self {
+        Self {
+            at_limit: AtLimit::Drop,
+            attempt_limit: None,
+            fresh_first: true,
+            retention: Some(crate::limits::TOPIC_RETENTION_DEFAULT),
+            visibility_timeout: Duration::from_secs(60),
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for QueueSpec {
     fn default() -> Self {
         Self {

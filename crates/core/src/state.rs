@@ -5,7 +5,11 @@
 
 mod browsing;
 mod check;
+mod cursor;
+mod group;
 mod hash;
+mod lanes;
+mod log;
 mod queue;
 mod reads;
 mod rows;
@@ -21,21 +25,24 @@ use std::sync::Arc;
 
 use crate::change::ChunkRange;
 use crate::command::WaiterId;
-use crate::id::{CommitSequence, Incarnation, QueueNumber, Sequence};
+use crate::id::{CommitSequence, Incarnation, LogNumber, QueueNumber, Sequence};
 use crate::limits::CoreSettings;
 use crate::outcome::Effect;
 use crate::planted;
 use crate::row::{
     ChunkRow, CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, MessageContent,
-    QueueRow,
+    QueueRow, RunRow, SegmentRow,
 };
 use crate::stamp::Stamp;
 use crate::time::Timestamp;
 
+use crate::apply::Retirement;
 pub(crate) use browsing::Browsing;
 pub use check::Violation;
+pub(crate) use group::Named;
 use hash::NumberMap;
-pub(crate) use queue::QueueState;
+pub(crate) use lanes::{Lane, Pick, Picked};
+pub(crate) use queue::{Part, QueueState};
 use reads::Sweeps;
 pub use reads::{ScanTicket, WantedScan};
 pub(crate) use rows::Resident;
@@ -55,6 +62,10 @@ pub struct OpenState {
     pub environment: EnvironmentRow,
     /// All queues with their counters.
     pub queues: Vec<(QueueRow, CountersRow)>,
+    /// All segments of all logs.
+    pub segments: Vec<SegmentRow>,
+    /// All runs of all cursors.
+    pub runs: Vec<RunRow>,
     /// The data is an older copy: leases found in it belong to nobody.
     pub restored: bool,
     /// The wall clock.
@@ -67,7 +78,12 @@ pub struct Core {
     pub(crate) settings: CoreSettings,
     pub(crate) environment: EnvironmentRow,
     pub(crate) queues: NumberMap<QueueNumber, QueueState>,
+    /// Queues by name.
     pub(crate) names: BTreeMap<Box<str>, QueueNumber>,
+    /// Topics by id.
+    pub(crate) topics: BTreeMap<Box<str>, QueueNumber>,
+    /// When unused groups and partitions are looked for again, and behind which topic.
+    pub(crate) retirement: Retirement,
     pub(crate) rows: Rows,
     /// What all queues hold together.
     pub(crate) totals: Totals,
@@ -124,6 +140,10 @@ pub(crate) struct Batch {
     pub(crate) stirred: Vec<QueueNumber>,
     /// Pages that memory asks for.
     pub(crate) scans: Vec<WantedScan>,
+    /// Logs that are empty from now on.
+    pub(crate) logs_cleared: Vec<QueueNumber>,
+    pub(crate) runs_put: BTreeMap<(QueueNumber, LogNumber), LogNumber>,
+    pub(crate) runs_removed: BTreeSet<(QueueNumber, LogNumber)>,
     /// The environment's row changed by itself.
     pub(crate) environment_touched: bool,
     /// Due rows worked off so far.
@@ -151,6 +171,8 @@ impl Core {
             environment,
             queues: NumberMap::default(),
             names: BTreeMap::new(),
+            topics: BTreeMap::new(),
+            retirement: Retirement::after(open.now),
             rows: Rows::settled_at(open.commit),
             totals: Totals::default(),
             dedup: BTreeMap::new(),
@@ -168,8 +190,21 @@ impl Core {
             sealed: open.commit,
             batch: Batch { environment_touched: restored, ..Batch::default() },
         };
-        for (row, counters) in open.queues {
+        let mut queues = open.queues;
+        // What belongs to another was made after it.
+        queues.sort_unstable_by_key(|(row, _)| row.number);
+        for (row, counters) in queues {
             core.admit_queue(QueueState::stored(row, counters));
+        }
+        for segment in &open.segments {
+            if let Some(log) = core.queues.get_mut(&segment.log).and_then(QueueState::log_mut) {
+                log.admit_segment(segment);
+            }
+        }
+        for run in &open.runs {
+            if let Some(cursor) = core.queues.get_mut(&run.cursor).and_then(QueueState::cursor_mut) {
+                cursor.admit_run(run.first, run.last);
+            }
         }
         core
     }
@@ -182,8 +217,7 @@ impl Core {
     fn admit_queue(&mut self, queue: QueueState) {
         let number = queue.number();
         if !queue.row.deleted {
-            self.names.insert(queue.row.name.clone(), number);
-            self.totals.add(Totals::of(&queue.counters));
+            self.totals.add(queue.totals());
         }
         if queue.row.deleted || queue.row.sweep_owed {
             self.sweeps.begin_gone(number);
@@ -192,7 +226,8 @@ impl Core {
         if void && !queue.row.deleted {
             self.sweeps.begin_void(number);
         }
-        self.queues.insert(number, queue);
+        self.insert_queue(queue);
+        self.follow(number);
         self.refresh_wake(number);
     }
 
@@ -210,7 +245,7 @@ impl Core {
 
     /// The queue of a name.
     pub(crate) fn queue_named(&self, name: &str) -> Option<&QueueState> {
-        self.queues.get(self.names.get(name)?)
+        self.queues.get(&self.number_of(name)?)
     }
 
     pub(crate) fn queue_mut(&mut self, number: QueueNumber) -> Option<&mut QueueState> {
@@ -243,7 +278,8 @@ impl Core {
     }
 
     /// Writes a delivery: takes it out of the order it was in and puts it into that of its new state and queue.
-    pub(crate) fn write_row(&mut self, row: DeliveryRow) {
+    pub(crate) fn write_row(&mut self, mut row: DeliveryRow) {
+        self.number_in_log(&mut row);
         let next = self.next_commit();
         let sequence = row.sequence;
         let resident = self.rows.map.entry(sequence).or_insert_with(|| Resident {
@@ -252,6 +288,7 @@ impl Core {
             stored: false,
             touched: false,
             cached: false,
+            progress: None,
         });
         if !resident.touched {
             resident.touched = true;
@@ -262,6 +299,10 @@ impl Core {
             self.sweeps.note_expiry(row.expires_at, next);
         }
         let number = row.queue;
+        resident.progress = row.progress_key();
+        if let Some(key) = resident.progress {
+            self.rows.by_message.insert(key, sequence);
+        }
         let old = resident.row.replace(row);
         if let Some(old) = &old
             && let Some(queue) = self.queues.get_mut(&old.queue)
@@ -284,6 +325,24 @@ impl Core {
         }
     }
 
+    /// A message that becomes visible gets its place at the end of its log, and keeps it.
+    fn number_in_log(&mut self, row: &mut DeliveryRow) {
+        let Some(queue) = self.queues.get_mut(&row.queue).filter(|queue| queue.row.role.is_log()) else {
+            return;
+        };
+        let old = self.rows.live(row.sequence).map(|old| (old.state, old.order_at));
+        match old {
+            Some((DeliveryState::Ready, place)) => row.order_at = place,
+            Some((_, place)) if planted!(PositionPastDelayed) => row.order_at = place,
+            _ if row.state == DeliveryState::Ready || planted!(PositionPastDelayed) => {
+                queue.counters.position = queue.counters.position.next();
+                let number = i64::try_from(queue.counters.position.0).unwrap_or(i64::MAX);
+                row.order_at = Timestamp::from_millis(number);
+            }
+            _ => {}
+        }
+    }
+
     /// Removes a delivery and its message; chunks are owed to be removed. `counted`: it is in its queue's counters.
     pub(crate) fn erase_row(&mut self, sequence: Sequence, counted: bool) {
         let next = self.next_commit();
@@ -296,7 +355,7 @@ impl Core {
         let Some(old) = resident.row.take() else { return };
         // Data that came and went within the batch, other than by an upload, is never written.
         let chunks_stored = resident.stored || self.uploads.knows(sequence);
-        if old.chunks > 0 && chunks_stored && !planted!(ChunksForgotten) {
+        if old.chunks > 0 && chunks_stored && !old.is_progress() && !planted!(ChunksForgotten) {
             self.owe_chunks(sequence, old.chunks);
         }
         if counted && let Some(queue) = self.queues.get_mut(&old.queue) {
@@ -343,7 +402,8 @@ impl Core {
         let deadline = self.deadlines.first().map(|(due, _)| *due);
         let sweep = self.sweeps.next_due(self.rows.settled);
         let left = self.more_due.then_some(Timestamp::ZERO);
-        [wake, deadline, sweep, left, self.uploads.next_due()].into_iter().flatten().min()
+        let retirement = (!self.topics.is_empty()).then_some(self.retirement.due_at);
+        [wake, deadline, sweep, left, retirement, self.uploads.next_due()].into_iter().flatten().min()
     }
 
     /// When a closed environment has to be opened again by itself: as [`Self::next_due`], without what only
@@ -372,6 +432,22 @@ impl Core {
         }
         self.batch.due_done += 1;
         true
+    }
+
+    /// The counters of a queue will be written.
+    pub(crate) fn touch_counters_of(&mut self, number: QueueNumber) {
+        if let Some(queue) = self.queues.get_mut(&number) {
+            Self::touch_counters(queue, &mut self.batch);
+        }
+    }
+
+    /// Takes a queue's state in, under its name.
+    pub(crate) fn insert_queue(&mut self, queue: QueueState) {
+        let number = queue.number();
+        if !queue.row.deleted {
+            self.enter_name(&queue.row.clone());
+        }
+        self.queues.insert(number, queue);
     }
 
     /// The highest generation given so far plus one, at least this incarnation's floor.

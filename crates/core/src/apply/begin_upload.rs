@@ -17,13 +17,11 @@ use crate::state::{Core, InLine, Totals};
 
 impl Core {
     pub(super) fn begin_upload(&mut self, begin: &BeginUpload, stamp: &Stamp) -> Result<Outcome, Stop> {
-        let Some(queue) = self.queue_named(&begin.queue) else {
-            return Err(Rejection::QueueNotFound { name: begin.queue.clone() }.into());
-        };
+        let queue = self.destination(&begin.queue)?;
         if self.space_low {
             return Err(Rejection::StorageFull.into());
         }
-        check_message(&begin.message, &queue.row.spec, &self.settings, Form::Announced)?;
+        check_message(&begin.message, &queue.row, &self.settings, Form::Announced)?;
         check_duration("wait", begin.wait, Duration::ZERO, limits::WAIT_MAX)?;
         if self.is_remembered(begin, stamp)? {
             return Ok(Outcome::UploadBegun(None));

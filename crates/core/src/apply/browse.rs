@@ -9,9 +9,12 @@ use crate::state::{Browsing, Core};
 
 impl Core {
     pub(super) fn browse(&mut self, browse: &Browse) -> Result<Outcome, Stop> {
-        let Some(&number) = self.names.get(&browse.queue) else {
-            return Err(Rejection::QueueNotFound { name: browse.queue.clone() }.into());
-        };
+        let number = self.existing(&browse.queue)?;
+        if self.queues.get(&number).is_some_and(|queue| queue.group().is_some()) {
+            return Err(
+                Rejection::Unsuited { name: browse.queue.clone(), wanted: "a queue or a topic" }.into()
+            );
+        }
         check_browse(browse)?;
         self.read_on(browse.waiter, Browsing::new(number, browse.clone()), browse.limit);
         Ok(Outcome::Waiting)

@@ -1,30 +1,30 @@
-//! Makes a queue. Checks in order: name, annotations, spec, taken, dead-letter queue, limit.
+//! Makes a queue, a topic, or a group or partition of a topic. Checks in order: name, annotations, spec, taken, dead-letter queue,
+//! the topic, limit.
 
 use std::time::Duration;
 
 use crate::apply::Stop;
-use crate::command::CreateQueue;
-use crate::id::{Sequence, Uid};
+use crate::command::{CreateQueue, Start};
+use crate::id::{LogNumber, QueueNumber, Sequence, Uid};
 use crate::limits;
 use crate::outcome::{DeadLetterProblem, Outcome, QueueView, Rejection, Why, show_duration};
-use crate::row::{CountersRow, QueueRow};
+use crate::row::{CountersRow, QueueRow, Role};
 use crate::spec::{AtLimit, QueueSpec};
 use crate::stamp::{Stamp, mix};
-use crate::state::{Core, QueueState};
+use crate::state::{Core, Named, QueueState};
 
 impl Core {
     pub(super) fn create_queue(&mut self, create: &CreateQueue, stamp: &Stamp) -> Result<Outcome, Stop> {
         check_queue(&create.name, &create.annotations, &create.spec)?;
-        if self.names.contains_key(&create.name) {
+        if self.number_of(&create.name).is_some() {
             return Err(Rejection::QueueAlreadyExists { name: create.name.clone() }.into());
         }
         self.check_dead_letter_queue(&create.name, &create.spec)?;
-        if self.names.len() >= self.settings.queues {
-            return Err(Rejection::QueueLimit { limit: self.settings.queues }.into());
-        }
+        let role = self.role_of_new(&create.name)?;
         let number = self.environment.next_queue;
         let row = QueueRow {
             number,
+            role,
             name: create.name.clone(),
             uid: draw_uid(stamp, u64::from(number.0)),
             generation: 1,
@@ -45,10 +45,55 @@ impl Core {
             return Ok(Outcome::Queue(Box::new(view)));
         }
         self.environment.next_queue = number.next();
-        self.names.insert(row.name.clone(), number);
-        self.queues.insert(number, QueueState::new(row));
+        self.insert_queue(QueueState::new(row));
         self.touch_queue(number);
+        if matches!(role, Role::Group { .. }) {
+            self.begin_group(number, create.start, stamp);
+        }
         self.view(number, stamp)
+    }
+
+    /// What a new name stands for, if there may be one more of its kind.
+    fn role_of_new(&self, name: &str) -> Result<Role, Rejection> {
+        let topic_of = |topic: &str| {
+            let number = self.topics.get(topic).copied();
+            number.ok_or_else(|| Rejection::QueueNotFound { name: format!("topics/{topic}").into() })
+        };
+        let family =
+            |topic: &QueueNumber| self.queues.get(topic).and_then(QueueState::log).map(|log| &log.family);
+        let (what, held, limit, role) = match Named::of(name) {
+            None | Some(Named::Queue(_)) => ("queues", self.names.len(), self.settings.queues, Role::Queue),
+            Some(Named::Topic(_)) => ("topics", self.topics.len(), self.settings.topics, Role::Topic),
+            Some(Named::Group { topic, .. }) => {
+                let topic = topic_of(topic)?;
+                let held = family(&topic).map_or(0, |family| family.groups.len());
+                ("groups", held, self.settings.groups, Role::Group { topic })
+            }
+            Some(Named::Partition { topic, .. }) => {
+                let topic = topic_of(topic)?;
+                let held = family(&topic).map_or(0, |family| family.partitions.len());
+                ("partitions", held, self.settings.partitions, Role::Partition { topic })
+            }
+        };
+        if held >= limit {
+            return Err(Rejection::QueueLimit { what, limit });
+        }
+        Ok(role)
+    }
+
+    /// A group that begins at the latest messages begins behind all that every log of its topic has; at the earliest, behind
+    /// nothing, and so it does in logs that are made later.
+    fn begin_group(&mut self, group: QueueNumber, start: Start, stamp: &Stamp) {
+        self.seen(group, stamp);
+        if start == Start::Earliest {
+            return;
+        }
+        for lane in self.lanes(group, None) {
+            let last = self.log_of(lane.log).map(|(_, last)| last).unwrap_or_default();
+            if last > LogNumber::default() {
+                self.make_cursor(group, lane.log, last, stamp);
+            }
+        }
     }
 
     /// A dead-letter queue must exist and must not lead back.
@@ -60,7 +105,7 @@ impl Core {
         }
         let mut next = target;
         for _ in 0..limits::DEAD_LETTER_CHAIN_MAX {
-            let Some(queue) = self.queue_named(next) else {
+            let Some(queue) = self.names.get(next).and_then(|number| self.queues.get(number)) else {
                 let first = next == target;
                 return if first { invalid(DeadLetterProblem::Missing) } else { Ok(()) };
             };
@@ -75,7 +120,7 @@ impl Core {
 }
 
 /// A uid in the shape of a ULID: 48 bits of time, 80 random ones.
-fn draw_uid(stamp: &Stamp, salt: u64) -> Uid {
+pub(super) fn draw_uid(stamp: &Stamp, salt: u64) -> Uid {
     let time = u128::from(stamp.now.as_millis().unsigned_abs()) & ((1 << 48) - 1);
     let high = mix(stamp.entropy ^ mix(salt));
     let low = mix(high);
@@ -84,9 +129,56 @@ fn draw_uid(stamp: &Stamp, salt: u64) -> Uid {
 
 /// Whether name, annotations and spec are such as a queue may have.
 pub(super) fn check_queue(name: &str, annotations: &str, spec: &QueueSpec) -> Result<(), Rejection> {
-    check_name(name)?;
+    match Named::of(name) {
+        None | Some(Named::Queue(_)) => check_name(name)?,
+        Some(Named::Topic(topic)) => check_topic_id("topic_id", topic)?,
+        Some(Named::Group { topic, id }) => {
+            check_topic_id("topic_id", topic)?;
+            check_topic_id("group_id", id)?;
+        }
+        Some(Named::Partition { topic, id }) => {
+            check_topic_id("topic_id", topic)?;
+            check_topic_id("partition_id", id)?;
+        }
+    }
     check_range("annotations", annotations.len(), 0, limits::ANNOTATIONS_BYTES_MAX)?;
+    if !matches!(Named::of(name), None | Some(Named::Queue(_))) {
+        check_topic_spec(spec)?;
+    }
     check_spec(spec)
+}
+
+/// Whether something is the id of a topic, a group or a partition.
+pub(super) fn check_topic_id(field: &'static str, id: &str) -> Result<(), Rejection> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if (1..=limits::TOPIC_NAME_BYTES_MAX).contains(&id.len()) && id.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(Rejection::out_of_range(field, id, "1 to 255 of A-Z, a-z, 0-9, _ and -"))
+}
+
+/// What topics and groups do not have yet.
+fn check_topic_spec(spec: &QueueSpec) -> Result<(), Rejection> {
+    if spec.at_limit != AtLimit::Drop {
+        let limit = "drop: a group has no dead letters, a message out of attempts leaves it";
+        return Err(Rejection::out_of_range("at_limit", "another", limit));
+    }
+    if !spec.finished_retention.is_zero() {
+        let limit = "0s: what a group has settled stays in its topic";
+        return Err(Rejection::out_of_range(
+            "finished_retention",
+            show_duration(spec.finished_retention),
+            limit,
+        ));
+    }
+    if spec.retention.is_none() {
+        return Err(Rejection::out_of_range(
+            "retention",
+            "none",
+            "a retention: messages of a topic leave by it",
+        ));
+    }
+    Ok(())
 }
 
 fn check_name(name: &str) -> Result<(), Rejection> {

@@ -10,6 +10,11 @@ use crate::state::Core;
 impl Core {
     pub(super) fn delete_message(&mut self, wanted: &MessageRef, stamp: &Stamp) -> Result<Outcome, Stop> {
         let (number, row) = self.find_message(wanted, stamp)?;
+        if self.queues.get(&number).is_some_and(|queue| queue.row.role.is_log()) {
+            // Groups may be reading it already.
+            let wanted = Rejection::Unsuited { name: wanted.queue.clone(), wanted: "a queue" };
+            return Err(wanted.into());
+        }
         if row.state == DeliveryState::Leased {
             return Err(Rejection::MessageLeased { message: wanted.message, until: row.due_at }.into());
         }

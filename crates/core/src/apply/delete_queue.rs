@@ -2,9 +2,10 @@
 
 use crate::apply::Stop;
 use crate::command::DeleteQueue;
+use crate::id::QueueNumber;
 use crate::outcome::{Effect, Outcome, Rejection, etag};
 use crate::spec::AtLimit;
-use crate::state::{Core, Totals};
+use crate::state::{Core, Part};
 
 impl Core {
     pub(super) fn delete_queue(&mut self, delete: &DeleteQueue) -> Result<Outcome, Stop> {
@@ -14,6 +15,7 @@ impl Core {
             }
             return Err(Rejection::QueueNotFound { name: delete.name.clone() }.into());
         };
+        let number = queue.number();
         let current = etag(&queue.row);
         if delete.etag.as_ref().is_some_and(|etag| **etag != *current) {
             return Err(Rejection::EtagMismatch { current }.into());
@@ -32,15 +34,24 @@ impl Core {
         if delete.validate_only {
             return Ok(Outcome::QueueDeleted(true));
         }
-        self.forget_queue(&delete.name);
+        self.forget_queue(number);
         Ok(Outcome::QueueDeleted(true))
     }
 
-    fn forget_queue(&mut self, name: &str) {
-        let Some(number) = self.names.remove(name) else { return };
+    /// Removes what a name names and all that belongs to it. The rows of a topic's parts are as gone as the topic's own: the commit
+    /// writes each of them once.
+    pub(super) fn forget_queue(&mut self, number: QueueNumber) {
+        for part in self.household(number) {
+            self.forget_part(part);
+        }
+    }
+
+    fn forget_part(&mut self, number: QueueNumber) {
         let not_before = self.next_commit();
+        let Some(row) = self.queues.get(&number).map(|queue| queue.row.clone()) else { return };
+        self.leave_name(&row);
         let Some(queue) = self.queues.get_mut(&number) else { return };
-        self.totals.remove(Totals::of(&queue.counters));
+        self.totals.remove(queue.totals());
         queue.row.deleted = true;
         queue.row.sweep_owed = true;
         queue.overdue.clear();
@@ -49,13 +60,18 @@ impl Core {
         let mut sequences: Vec<_> = queue.ready.reset_to_nothing().map(|key| key.sequence).collect();
         sequences.extend(queue.delayed.reset_to_nothing().map(|key| key.sequence));
         sequences.extend(queue.leased.reset_to_nothing().map(|key| key.sequence));
+        match &mut queue.part {
+            Part::Log(log) => sequences.extend(log.clear()),
+            Part::Cursor(cursor) => cursor.reset_page(),
+            Part::Group(_) | Part::None => {}
+        }
         if let Some(wake) = wake {
             self.wakes.remove(&(wake, number));
         }
         for (waiter, waiting) in waiters {
             self.deadlines.remove(&(waiting.deadline, waiter));
             self.waiting_in.remove(&waiter);
-            let outcome = Outcome::Rejected(Rejection::QueueNotFound { name: name.into() });
+            let outcome = Outcome::Rejected(Rejection::QueueNotFound { name: row.name.clone() });
             self.batch.effects.push(Effect::Answered { waiter, outcome });
         }
         self.rows.release_gone(&sequences);

@@ -48,7 +48,7 @@ impl Core {
         let mut row = new_row(message, queue, id.sequence, id.nonce, stamp.now);
         row.entered = entered;
         row.chunks = chunks;
-        queue.counters.total_sent += 1;
+        queue.note_sent(stamp.now);
         let message_id = row.message_id();
         self.batch.messages.push((id.sequence, Arc::clone(&message.content), chunks));
         self.take_upload(id.sequence);

@@ -5,7 +5,7 @@ use crate::change::RowKey;
 use crate::command::MessageRef;
 use crate::id::{MessageId, QueueNumber};
 use crate::outcome::{Outcome, Rejection};
-use crate::row::DeliveryRow;
+use crate::row::{DeliveryRow, Role};
 use crate::stamp::Stamp;
 use crate::state::Core;
 use crate::time::Timestamp;
@@ -22,12 +22,11 @@ impl Core {
         wanted: &MessageRef,
         stamp: &Stamp,
     ) -> Result<(QueueNumber, &DeliveryRow), Stop> {
-        let Some(&number) = self.names.get(&wanted.queue) else {
-            return Err(Rejection::QueueNotFound { name: wanted.queue.clone() }.into());
-        };
+        let number = self.existing(&wanted.queue)?;
         let message = wanted.message;
         self.demand_messages(std::slice::from_ref(&message))?;
         let row = self.shown(number, message, stamp.now);
+        let number = row.map_or(number, |row| row.queue);
         Ok((number, row.ok_or(Rejection::MessageNotFound { message })?))
     }
 
@@ -47,16 +46,16 @@ impl Core {
         sequences.filter(move |&sequence| sequence < end).map(RowKey::Delivery)
     }
 
-    /// A message of a queue that is neither gone nor over.
+    /// A message of a queue or topic that is neither gone nor over.
     pub(super) fn shown(
         &self,
         number: QueueNumber,
         message: MessageId,
         now: Timestamp,
     ) -> Option<&DeliveryRow> {
-        let queue = self.queues.get(&number)?;
-        self.rows
-            .live(message.sequence)
-            .filter(|row| row.queue == number && row.message_id() == message && queue.shows(row, now))
+        let row = self.rows.live(message.sequence).filter(|row| row.message_id() == message)?;
+        let queue = self.queues.get(&row.queue)?;
+        let within = row.queue == number || queue.row.role == Role::Partition { topic: number };
+        (within && queue.shows(row, now)).then_some(row)
     }
 }

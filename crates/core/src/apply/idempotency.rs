@@ -22,7 +22,9 @@ impl Core {
     pub(super) fn once(&mut self, once: &Once, stamp: &Stamp) -> Result<Outcome, Stop> {
         let Once { idempotency, command } = once;
         check_key(&idempotency.key)?;
-        if let Command::BeginUpload(_) | Command::Browse(_) | Command::Lease(_) = **command {
+        if let Command::BeginUpload(_) | Command::Browse(_) | Command::Lease(_) | Command::LeaseMessage(_) =
+            **command
+        {
             // It may have to wait, and what it was granted cannot be given to two.
             let limit = "no key on a call that waits";
             return Err(Rejection::out_of_range("idempotency-key", &idempotency.key, limit).into());

@@ -1,4 +1,5 @@
-//! Takes messages to work on, or waits for them. Checks in order: queue, numbers, timeout, waits, waiting calls.
+//! Takes messages to work on, or waits for them. Checks in order: queue or group, numbers, timeout, waits, how a group is read,
+//! waiting calls, what the call allows in flight.
 //!
 //! A call that finds too little waits; whoever changes a queue calls [`Core::serve_stirred`], which serves the waiting
 //! calls in order. So the rule who gets a message is in one place, whether it came before or after the call.
@@ -7,28 +8,35 @@ use std::time::Duration;
 
 use crate::apply::Stop;
 use crate::apply::create_queue::check_duration;
-use crate::command::{Lease, WaiterId};
+use crate::command::{Lease, Reading, WaiterId};
 use crate::id::QueueNumber;
 use crate::limits;
 use crate::outcome::{Effect, Grant, Outcome, Rejection};
-use crate::row::{DeliveryState, ReadyKey};
+use crate::row::{DeliveryState, ReadyKey, Role};
 use crate::stamp::Stamp;
-use crate::state::{Core, Waiter};
+use crate::state::{Core, QueueState, Waiter};
 use crate::time::Timestamp;
 
 impl Core {
     pub(super) fn lease(&mut self, lease: &Lease, stamp: &Stamp) -> Result<Outcome, Stop> {
-        let Some(&number) = self.names.get(&lease.queue) else {
-            return Err(Rejection::QueueNotFound { name: lease.queue.clone() }.into());
-        };
+        let number = self.existing(&lease.queue)?;
+        let role = self.queues.get(&number).map(|queue| queue.row.role).unwrap_or_default();
+        if role.is_log() || role == Role::Queue && lease.reading != Reading::default() {
+            let wanted = "a queue or a group, the latter if it is read in a way that only groups have";
+            return Err(Rejection::Unsuited { name: lease.queue.clone(), wanted }.into());
+        }
         check_lease(lease)?;
         if !lease.wait.is_zero() && self.waiting_in.len() >= self.settings.waiters {
             return Err(Rejection::WaiterLimit { limit: self.settings.waiters }.into());
         }
-        if let Some(queue) = self.queue_mut(number) {
-            queue.consumer_seen_at = Some(stamp.now);
+        if let Some(limit) = lease.reading.in_flight_max {
+            let in_flight = self.group_leased(number);
+            if in_flight >= u64::from(limit) {
+                return Err(Rejection::ConcurrencyReached { in_flight, limit }.into());
+            }
         }
-        if !self.run_due(number, stamp) {
+        self.seen(number, stamp);
+        if !self.run_due_for(number, stamp) {
             self.serve_again(number);
         }
         // Whoever waits already goes first, with what has just become due.
@@ -41,31 +49,48 @@ impl Core {
             fills_for,
             asked_at: stamp.now,
             deadline: stamp.now.plus(lease.wait),
+            reading: lease.reading.clone(),
         };
         let grants = self.try_grant(number, &waiter, stamp);
         if !grants.is_empty() {
-            self.refill_ready(number);
+            self.refill_for(number);
             self.watch_fill(number, stamp.now);
             return Ok(Outcome::Leased(grants));
         }
-        if lease.wait.is_zero() && !self.may_gain(number) {
+        let at_once = lease.wait.is_zero() || lease.reading.look;
+        if at_once && !self.may_gain(number) {
             return Ok(Outcome::Leased(Vec::new()));
         }
-        self.wait(number, lease.waiter, waiter, lease.wait.is_zero());
+        self.wait(number, lease.waiter, waiter, at_once);
         self.watch_fill(number, stamp.now);
         Ok(Outcome::Waiting)
     }
 
     fn wait(&mut self, number: QueueNumber, id: WaiterId, waiter: Waiter, overdue: bool) {
         let Some(queue) = self.queues.get_mut(&number) else { return };
+        let deadline = waiter.deadline;
         queue.waiters.add(id, waiter);
         self.waiting_in.insert(id, number);
         if overdue {
             queue.overdue.insert(id);
         } else {
-            self.deadlines.insert((waiter.deadline, id));
+            self.deadlines.insert((deadline, id));
         }
-        self.refill_ready(number);
+        self.note_waiting(number);
+        self.refill_for(number);
+    }
+
+    /// A topic knows which of its groups have calls that wait.
+    fn note_waiting(&mut self, number: QueueNumber) {
+        let Some(queue) = self.queues.get(&number) else { return };
+        let Role::Group { topic } = queue.row.role else { return };
+        let waits = !queue.waiters.is_empty();
+        let Some(log) = self.queues.get_mut(&topic).and_then(QueueState::log_mut) else { return };
+        if waits {
+            log.family.waiting.insert(number);
+        } else {
+            log.family.waiting.remove(&number);
+        }
     }
 
     pub(super) fn cancel_wait(&mut self, id: WaiterId, stamp: &Stamp) -> Outcome {
@@ -82,12 +107,16 @@ impl Core {
         queue.overdue.remove(&id);
         let waiter = queue.waiters.remove(id)?;
         self.deadlines.remove(&(waiter.deadline, id));
+        self.note_waiting(number);
         Some(waiter)
     }
 
     /// Whether a page under way, or due rows that were not worked off yet, may bring messages that could be granted.
     fn may_gain(&self, number: QueueNumber) -> bool {
         let Some(queue) = self.queues.get(&number) else { return false };
+        if queue.group().is_some() {
+            return self.group_may_gain(number);
+        }
         if queue.row.paused_at.is_some() || queue.room() == 0 {
             return false;
         }
@@ -101,12 +130,14 @@ impl Core {
     /// Serves the waiting calls of every queue that changed.
     pub(crate) fn serve_stirred(&mut self, stamp: &Stamp) {
         while let Some(number) = self.batch.stirred.pop() {
-            self.serve(number, stamp);
+            for reader in self.readers_of(number) {
+                self.serve(reader, stamp);
+            }
         }
     }
 
     /// This batch has done enough for a queue; the next tick goes on with it.
-    fn serve_again(&mut self, number: QueueNumber) {
+    pub(super) fn serve_again(&mut self, number: QueueNumber) {
         if !self.restir.contains(&number) {
             self.restir.push(number);
         }
@@ -118,12 +149,16 @@ impl Core {
             if queue.waiters.is_empty() {
                 return;
             }
+            if queue.group().is_some() {
+                self.serve_group(number, stamp);
+                break;
+            }
             let available = queue.room().min(u64::try_from(queue.ready.len()).unwrap_or(u64::MAX));
             let available = u32::try_from(available).unwrap_or(u32::MAX);
             let paused = queue.row.paused_at.is_some();
             let id = queue.waiters.first_served_by(available).filter(|_| !paused);
             let Some(id) = id else { break };
-            let Some(waiter) = queue.waiters.get(id).copied() else { break };
+            let Some(waiter) = queue.waiters.get(id).cloned() else { break };
             let grants = self.try_grant(number, &waiter, stamp);
             if grants.is_empty() {
                 // What was there had expired; look again at what is left, unless this batch has done enough.
@@ -135,16 +170,37 @@ impl Core {
             self.take_waiter(id);
             self.batch.effects.push(Effect::Answered { waiter: id, outcome: Outcome::Leased(grants) });
         }
-        self.refill_ready(number);
+        self.refill_for(number);
         self.answer_overdue(number);
         self.watch_fill(number, stamp.now);
+    }
+
+    /// Serves the waiting calls of a group in the order in which they came: each may want another partition.
+    fn serve_group(&mut self, number: QueueNumber, stamp: &Stamp) {
+        let ids = self.queues.get(&number).map(|queue| queue.waiters.ids()).unwrap_or_default();
+        for id in ids {
+            let waiter = self.queues.get(&number).and_then(|queue| queue.waiters.get(id)).cloned();
+            let Some(waiter) = waiter else { continue };
+            let grants = self.try_grant_group(number, &waiter, stamp);
+            if !grants.is_empty() {
+                self.take_waiter(id);
+                self.batch.effects.push(Effect::Answered { waiter: id, outcome: Outcome::Leased(grants) });
+            } else if waiter.reading.partition.is_none() && waiter.min_messages == 1 {
+                // Nothing is there for anybody.
+                return;
+            }
+        }
     }
 
     /// Notes since when something is there that calls wait to see more of, and when the first has waited long enough. Whatever
     /// puts something there or takes it away stirs the queue, which ends here.
     fn watch_fill(&mut self, number: QueueNumber, now: Timestamp) {
+        if self.queues.get(&number).is_none_or(|queue| queue.waiters.is_empty()) {
+            return;
+        }
+        let something = self.has_something(number, now);
         let Some(queue) = self.queues.get_mut(&number) else { return };
-        let grantable = queue.row.paused_at.is_none() && queue.room() > 0 && queue.ready.first().is_some();
+        let grantable = queue.row.paused_at.is_none() && something;
         queue.waiters.watch(grantable, now);
         if let Some(filled) = queue.waiters.filled_at() {
             self.note_wake(number, filled);
@@ -192,6 +248,9 @@ impl Core {
     /// Grants what the call asks for, or nothing if that is less than it wants. Expired messages on the way are
     /// removed; when they are more than a batch may do, the queue is looked at again in the next.
     fn try_grant(&mut self, number: QueueNumber, waiter: &Waiter, stamp: &Stamp) -> Vec<Grant> {
+        if self.queues.get(&number).is_some_and(|queue| queue.group().is_some()) {
+            return self.try_grant_group(number, waiter, stamp);
+        }
         let Some(keys) = self.candidates(number, waiter, stamp) else { return Vec::new() };
         // A call that waits gets the timeout that the queue has by now.
         let visibility = self.lease_timeout(number, waiter.visibility_timeout);
@@ -205,12 +264,14 @@ impl Core {
             row.due_at = until;
             row.delivery_count += 1;
             grants.push(Grant {
+                delivery: row.sequence,
                 message: row.message_id(),
                 generation: row.lease_generation,
                 delivery_count: row.delivery_count,
                 leased_at: stamp.now,
                 lease_until: until,
                 sent_at: row.sent_at,
+                expires_at: row.expires_at,
                 dead_letter: row.dead_letter.clone(),
             });
             self.write_row(row);
@@ -271,6 +332,15 @@ fn check_lease(lease: &Lease) -> Result<(), Rejection> {
     if let Some(timeout) = lease.visibility_timeout {
         check_duration("visibility_timeout", timeout, limits::LEASE_MIN, limits::LEASE_MAX)?;
     }
+    check_reading(&lease.reading)?;
     check_duration("wait", lease.wait, Duration::ZERO, limits::WAIT_MAX)?;
     check_duration("max_wait", lease.max_wait.unwrap_or_default(), Duration::ZERO, limits::WAIT_MAX)
+}
+
+/// Whether a group can be read like this.
+pub(super) fn check_reading(reading: &Reading) -> Result<(), Rejection> {
+    if reading.in_flight_max == Some(0) {
+        return Err(Rejection::out_of_range("max_concurrency", 0, "at least 1"));
+    }
+    Ok(())
 }

@@ -15,10 +15,7 @@ use crate::state::Core;
 
 impl Core {
     pub(super) fn move_messages(&mut self, moves: &MoveMessages, stamp: &Stamp) -> Result<Outcome, Stop> {
-        let find = |name: &str| {
-            let number = self.names.get(name).copied();
-            number.ok_or_else(|| Rejection::QueueNotFound { name: name.into() })
-        };
+        let find = |name: &str| self.existing_queue(name);
         let number = find(&moves.queue)?;
         let to = moves.to.as_deref().map(find).transpose()?;
         if to == Some(number) {

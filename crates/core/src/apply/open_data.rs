@@ -12,16 +12,15 @@ use crate::state::Core;
 
 impl Core {
     pub(super) fn open_data(&mut self, open: &OpenData, stamp: &Stamp) -> Result<Outcome, Stop> {
-        let Some(&number) = self.names.get(&open.queue) else {
-            return Err(Rejection::QueueNotFound { name: open.queue.clone() }.into());
-        };
+        let number = self.existing(&open.queue)?;
         let message = open.message;
         self.demand_messages(std::slice::from_ref(&message))?;
         let Some(row) = self.shown(number, message, stamp.now) else {
             return Err(Rejection::MessageNotFound { message }.into());
         };
         let in_chunks = row.chunks > 1;
-        match open.generation.map(|generation| LeaseRef { message, generation }) {
+        let delivery = message.sequence;
+        match open.generation.map(|generation| LeaseRef { delivery, message, generation }) {
             Some(lease) if self.held(&lease, number, stamp.now).is_none() => {
                 return Err(Rejection::LeaseStale { stale: vec![lease] }.into());
             }

@@ -1,7 +1,7 @@
 //! Stops and starts handing out. A pause is a stored flag, not a limit of zero: sends, settles and expiry go on.
 
 use crate::apply::Stop;
-use crate::outcome::{Outcome, Rejection};
+use crate::outcome::Outcome;
 use crate::stamp::Stamp;
 use crate::state::Core;
 
@@ -15,9 +15,7 @@ impl Core {
     }
 
     fn set_paused(&mut self, name: &str, paused: bool, stamp: &Stamp) -> Result<Outcome, Stop> {
-        let Some(&number) = self.names.get(name) else {
-            return Err(Rejection::QueueNotFound { name: name.into() }.into());
-        };
+        let number = self.existing(name)?;
         if let Some(queue) = self.queue_mut(number)
             && queue.row.paused_at.is_some() != paused
         {

@@ -4,7 +4,7 @@
 use crate::apply::Stop;
 use crate::command::PurgeTarget;
 use crate::id::Sequence;
-use crate::outcome::{Outcome, Rejection};
+use crate::outcome::Outcome;
 use crate::planted;
 use crate::row::DeliveryState;
 use crate::stamp::Stamp;
@@ -27,9 +27,7 @@ impl Core {
         target: PurgeTarget,
         stamp: &Stamp,
     ) -> Result<Outcome, Stop> {
-        let Some(&number) = self.names.get(name) else {
-            return Err(Rejection::QueueNotFound { name: name.into() }.into());
-        };
+        let number = self.existing_queue(name)?;
         let not_before = self.next_commit();
         let through = Sequence(self.environment.next_sequence.0.saturating_sub(1));
         let Some(queue) = self.queues.get_mut(&number) else { return Ok(Outcome::Purged(0)) };

@@ -170,7 +170,7 @@ impl Core {
         }
     }
 
-    fn end_due_lease(&mut self, sequence: Sequence, stamp: &Stamp) {
+    pub(super) fn end_due_lease(&mut self, sequence: Sequence, stamp: &Stamp) {
         let void_below = self.environment.leases_void_below;
         if self.rows.live(sequence).is_some_and(|row| row.lease_generation < void_below) {
             self.return_lease(sequence, stamp.now);
@@ -181,7 +181,7 @@ impl Core {
 
     /// A delay is over. The place in the order is that of the due time, however late this runs, in the order that the queue
     /// has by now.
-    fn promote(&mut self, sequence: Sequence) {
+    pub(super) fn promote(&mut self, sequence: Sequence) {
         let Some(mut row) = self.rows.live(sequence).cloned() else { return };
         let Some(queue) = self.queues.get(&row.queue) else { return };
         row.state = DeliveryState::Ready;

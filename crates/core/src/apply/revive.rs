@@ -19,14 +19,12 @@ use crate::time::Timestamp;
 
 impl Core {
     pub(super) fn revive(&mut self, revive: &Revive, stamp: &Stamp) -> Result<Outcome, Stop> {
-        let Some(queue) = self.queue_named(&revive.queue) else {
-            return Err(Rejection::QueueNotFound { name: revive.queue.clone() }.into());
-        };
+        let number = self.existing_queue(&revive.queue)?;
+        let Some(queue) = self.queues.get(&number) else { return Ok(nothing()) };
         if let AtLimit::MoveTo { queue: to, .. } = &queue.row.spec.at_limit {
             let (queue, to) = (revive.queue.clone(), to.clone());
             return Err(Rejection::DeadLettersElsewhere { queue, to }.into());
         }
-        let number = queue.number();
         check_messages(&revive.messages)?;
         self.demand_messages(&revive.messages)?;
         let (mut revived, mut skipped) = (Vec::new(), Vec::new());
@@ -54,6 +52,10 @@ impl Core {
         row.expires_at = row.expires_at.max(now.plus(limits::RETENTION_MIN));
         self.write_row(row);
     }
+}
+
+fn nothing() -> Outcome {
+    Outcome::Revived { revived: Vec::new(), skipped: Vec::new() }
 }
 
 /// Whether one commit can move so many messages.

@@ -14,8 +14,7 @@ use crate::id::{LeaseGeneration, QueueNumber, Sequence};
 use crate::limits::{self, CoreSettings};
 use crate::outcome::{Outcome, Rejection, Sent, show_duration};
 use crate::remembered::{Remembered, SentIds};
-use crate::row::{Data, DedupKey, DedupRow, DeliveryRow, DeliveryState};
-use crate::spec::QueueSpec;
+use crate::row::{Data, DedupKey, DedupRow, DeliveryRow, DeliveryState, QueueRow, Role};
 use crate::stamp::{Stamp, mix, nonce};
 use crate::state::{Core, QueueState, Totals};
 use crate::time::Timestamp;
@@ -83,7 +82,7 @@ impl Core {
     }
 
     pub(super) fn dedup_key_of(&self, queue: &str, key: &str) -> Option<DedupKey> {
-        let queue = *self.names.get(queue)?;
+        let queue = self.number_of(queue)?;
         Some(DedupKey { queue: Some(queue), key: key.into() })
     }
 
@@ -100,9 +99,7 @@ impl Core {
         form: Form,
         stamp: &Stamp,
     ) -> Result<SendPlan<'a>, Stop> {
-        let Some(queue) = self.queue_named(&send.queue) else {
-            return Err(Rejection::QueueNotFound { name: send.queue.clone() }.into());
-        };
+        let queue = self.destination(&send.queue)?;
         if self.space_low {
             return Err(Rejection::StorageFull.into());
         }
@@ -113,12 +110,24 @@ impl Core {
             return Err(Rejection::out_of_range("events", count, limit).into());
         }
         for message in &send.messages {
-            check_message(message, &queue.row.spec, &self.settings, form)?;
+            check_message(message, &queue.row, &self.settings, form)?;
         }
         if let Some(repeated) = self.find_repeated(send, stamp)? {
             return Ok(SendPlan::Repeated(repeated));
         }
         Ok(SendPlan::Fresh { queue: queue.number(), send })
+    }
+
+    /// What a name names, if it can be sent to.
+    pub(super) fn destination(&self, name: &str) -> Result<&QueueState, Rejection> {
+        let queue = self.queue_named(name);
+        let queue = queue.ok_or_else(|| Rejection::QueueNotFound { name: name.into() })?;
+        match queue.row.role {
+            Role::Queue | Role::Topic | Role::Partition { .. } => Ok(queue),
+            Role::Group { .. } | Role::Cursor { .. } => {
+                Err(Rejection::Unsuited { name: name.into(), wanted: "a queue, a topic or a partition" })
+            }
+        }
     }
 
     fn find_repeated(&self, send: &Send, stamp: &Stamp) -> Result<Option<Sent>, Stop> {
@@ -148,7 +157,7 @@ impl Core {
             let Some(queue) = self.queues.get_mut(&number) else { continue };
             let mut row = new_row(message, queue, sequence, nonce(seed, sequence.0), stamp.now);
             row.chunks = u32::from(message.content.data.held().len() > self.settings.inline_bytes);
-            queue.counters.total_sent += 1;
+            queue.note_sent(stamp.now);
             ids.push(row.message_id());
             self.batch.messages.push((sequence, Arc::clone(&message.content), row.chunks));
             self.write_row(row);
@@ -167,7 +176,11 @@ impl Core {
     ) {
         let Some(idempotency) = &send.idempotency else { return };
         let retention = self.queues.get(&number).and_then(|queue| queue.row.spec.retention);
-        let window = retention.unwrap_or(limits::IDEMPOTENCY_WINDOW_MAX).min(limits::IDEMPOTENCY_WINDOW_MAX);
+        // On a topic each message may have a retention of its own.
+        let own = send.messages.iter().filter_map(|message| message.time_to_live).min();
+        let is_log = self.queues.get(&number).is_some_and(|queue| queue.row.role.is_log());
+        let shortest = [retention, own.filter(|_| is_log), Some(limits::IDEMPOTENCY_WINDOW_MAX)];
+        let window = shortest.into_iter().flatten().min().unwrap_or(limits::IDEMPOTENCY_WINDOW_MAX);
         let sent = SentIds {
             sent_at: now,
             first_sequence: first,
@@ -185,10 +198,14 @@ impl Core {
 
 pub(super) fn check_message(
     message: &NewMessage,
-    spec: &QueueSpec,
+    queue: &QueueRow,
     settings: &CoreSettings,
     form: Form,
 ) -> Result<(), Rejection> {
+    let (spec, is_log) = (&queue.spec, queue.role.is_log());
+    if is_log && message.priority != 0 {
+        return Err(Rejection::out_of_range("priority", message.priority, "0: a topic has no priorities"));
+    }
     let attributes = message.content.attributes.len();
     if attributes > limits::ATTRIBUTES_BYTES_MAX {
         let limit = format!("{} bytes", limits::ATTRIBUTES_BYTES_MAX);
@@ -203,8 +220,9 @@ pub(super) fn check_message(
     }
     let delay = message.delay.unwrap_or(spec.delay);
     let life = [spec.retention, message.time_to_live].into_iter().flatten().min();
+    // A topic takes a message that nobody will ever see, as the clients that it serves expect.
     if let Some(life) = life
-        && delay >= life
+        && (delay > life || delay == life && !is_log)
         && !delay.is_zero()
     {
         let limit = format!("below {}, how long the message lives", show_duration(life));
@@ -250,6 +268,7 @@ pub(super) fn new_row(
     let life = [spec.retention, message.time_to_live].into_iter().flatten().min();
     let mut row = DeliveryRow {
         sequence,
+        message: sequence,
         queue: queue.number(),
         chunks: 0,
         nonce,

@@ -14,13 +14,13 @@ use crate::apply::retry::Ended;
 use crate::apply::send::{Form, SendPlan};
 use crate::change::RowKey;
 use crate::command::{LeaseRef, Require, Send, Settle, SettleAction, Settlement};
-use crate::id::{QueueNumber, Sequence};
+use crate::id::{LeaseGeneration, QueueNumber, Sequence};
 use crate::limits;
-use crate::outcome::{Outcome, Rejection, show_duration};
+use crate::outcome::{Outcome, Rejection, Stale, WhyStale, show_duration};
 use crate::planted;
-use crate::row::{DeliveryRow, DeliveryState};
+use crate::row::{DeliveryRow, DeliveryState, Role};
 use crate::stamp::Stamp;
-use crate::state::{Core, Totals};
+use crate::state::{Core, Named, QueueState, Totals};
 use crate::time::Timestamp;
 
 impl Core {
@@ -58,6 +58,7 @@ impl Core {
             && (settle.require == Require::All || !plans.is_empty())
             && !planted!(SendsThoughStale)
         {
+            let stale = stale.into_iter().map(|stale| stale.lease).collect();
             return Err(Rejection::LeaseStale { stale }.into());
         }
         self.check_quotas(&plans, self.freed(&settle.settlements, &stale))?;
@@ -67,37 +68,63 @@ impl Core {
     fn carry_out_settle(
         &mut self,
         settle: &Settle,
-        stale: &[LeaseRef],
+        stale: &[Stale],
         plans: Vec<SendPlan<'_>>,
         stamp: &Stamp,
     ) -> Outcome {
-        let stale: BTreeSet<_> = stale.iter().map(|lease| (lease.message, lease.generation)).collect();
-        let mut done = BTreeSet::new();
+        let mut done: BTreeSet<_> = stale.iter().map(|stale| stale.lease).collect();
         for settlement in &settle.settlements {
-            let lease = (settlement.lease.message, settlement.lease.generation);
-            if stale.contains(&lease) || !done.insert(lease) {
+            if self.comes_late(settlement) || !done.insert(settlement.lease) {
                 continue;
             }
-            let sequence = settlement.lease.message.sequence;
+            let delivery = settlement.lease.delivery;
             match settlement.action {
-                SettleAction::Ack => self.ack(sequence, stamp.now),
-                SettleAction::Extend(timeout) => self.extend(sequence, timeout, stamp.now),
-                SettleAction::Nack(delay) => self.end_attempt(sequence, Ended::Nacked(delay), stamp),
+                SettleAction::Ack => self.ack(delivery, stamp.now),
+                SettleAction::Extend(timeout) => self.extend(delivery, timeout, stamp.now),
+                SettleAction::Nack(delay) => self.end_attempt(delivery, Ended::Nacked(delay), stamp),
             }
+            self.note_asked(settlement);
             // A lease that ended may leave room under a concurrency limit.
-            if let Some(&number) = self.names.get(&settlement.queue) {
+            if let Some(number) = self.number_of(&settlement.queue) {
                 self.batch.stirred.push(number);
             }
         }
         let sent = plans.into_iter().map(|plan| self.carry_out_send(plan, stamp)).collect();
-        let stale = settle.settlements.iter().map(|settlement| settlement.lease);
-        let stale = stale.filter(|lease| !done.contains(&(lease.message, lease.generation))).collect();
-        Outcome::Settled { stale, sent }
+        let in_order = settle
+            .settlements
+            .iter()
+            .filter_map(|settlement| stale.iter().find(|stale| stale.lease == settlement.lease).copied());
+        Outcome::Settled { stale: in_order.collect(), sent }
+    }
+
+    /// Whether its holder asked for something else later, by its own clock, that came earlier. An ack is never late.
+    fn comes_late(&self, settlement: &Settlement) -> bool {
+        let Some(asked_at) = settlement.holder.asked_at else { return false };
+        let delivery = settlement.lease.delivery;
+        let queue = self.rows.live(delivery).and_then(|row| self.queues.get(&row.queue));
+        let last = queue.and_then(QueueState::cursor).and_then(|cursor| cursor.asked.get(&delivery));
+        settlement.action != SettleAction::Ack && last.is_some_and(|last| *last > asked_at)
+    }
+
+    /// Remembers when the holder of a lease that is still held asked.
+    fn note_asked(&mut self, settlement: &Settlement) {
+        let Some(asked_at) = settlement.holder.asked_at else { return };
+        let delivery = settlement.lease.delivery;
+        let Some(row) = self.rows.live(delivery).filter(|row| row.state == DeliveryState::Leased) else {
+            return;
+        };
+        let number = row.queue;
+        if let Some(cursor) = self.queues.get_mut(&number).and_then(QueueState::cursor_mut) {
+            cursor.asked.insert(delivery, asked_at);
+        }
     }
 
     fn check_settlement(&self, settlement: &Settlement) -> Result<(), Rejection> {
-        if !self.names.contains_key(&settlement.queue) {
-            return Err(Rejection::QueueNotFound { name: settlement.queue.clone() });
+        let number = self.existing(&settlement.queue)?;
+        let role = self.queues.get(&number).map(|queue| queue.row.role).unwrap_or_default();
+        if !matches!(role, Role::Queue | Role::Group { .. }) {
+            let wanted = "a queue or a group";
+            return Err(Rejection::Unsuited { name: settlement.queue.clone(), wanted });
         }
         match settlement.action {
             SettleAction::Ack | SettleAction::Extend(None) | SettleAction::Nack(None) => Ok(()),
@@ -111,38 +138,86 @@ impl Core {
     }
 
     /// The leases that are not held any more, in request order. An extension past the longest hold is refused here.
-    fn stale_leases(&self, settlements: &[Settlement], now: Timestamp) -> Result<Vec<LeaseRef>, Rejection> {
+    fn stale_leases(&self, settlements: &[Settlement], now: Timestamp) -> Result<Vec<Stale>, Rejection> {
         let mut stale = Vec::new();
         for settlement in settlements {
-            let queue = self.names.get(&settlement.queue).copied();
-            let Some(row) = queue.and_then(|queue| self.held(&settlement.lease, queue, now)) else {
-                stale.push(settlement.lease);
+            let Some(number) = self.number_of(&settlement.queue) else { continue };
+            let Some(row) =
+                self.held(&settlement.lease, number, now).filter(|row| self.suits(row, settlement))
+            else {
+                let why = self.why_stale(settlement, number, now);
+                stale.push(Stale { lease: settlement.lease, why });
                 continue;
             };
             if let SettleAction::Extend(timeout) = settlement.action {
-                let timeout = self.lease_timeout(row.queue, timeout);
-                let most = row.leased_at.plus(limits::LEASE_MAX);
-                if now.plus(timeout) > most {
-                    let limit =
-                        format!("{} in all from the grant of the lease", show_duration(limits::LEASE_MAX));
-                    let value = show_duration(timeout);
-                    return Err(Rejection::out_of_range("visibility_timeout", value, limit));
-                }
+                self.check_extension(row, timeout, now)?;
             }
         }
         Ok(stale)
     }
 
+    /// A queue's lease is held for so long in all, a group's as long as its message lives.
+    fn check_extension(
+        &self,
+        row: &DeliveryRow,
+        timeout: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<(), Rejection> {
+        let timeout = self.lease_timeout(row.queue, timeout);
+        let requested = now.plus(timeout);
+        if row.is_progress() {
+            let expires_at = row.expires_at;
+            let beyond = requested > expires_at;
+            return if beyond { Err(Rejection::BeyondExpiry { expires_at, requested }) } else { Ok(()) };
+        }
+        if requested > row.leased_at.plus(limits::LEASE_MAX) {
+            let limit = format!("{} in all from the grant of the lease", show_duration(limits::LEASE_MAX));
+            return Err(Rejection::out_of_range("visibility_timeout", show_duration(timeout), limit));
+        }
+        Ok(())
+    }
+
+    /// Whether a delivery is of the partition that the holder names.
+    fn suits(&self, row: &DeliveryRow, settlement: &Settlement) -> bool {
+        let Some(partition) = &settlement.holder.partition else { return true };
+        let Some(Role::Cursor { log, .. }) = self.queues.get(&row.queue).map(|queue| queue.row.role) else {
+            return false;
+        };
+        let Some(log) = self.queues.get(&log) else { return false };
+        match (log.row.role, Named::of(&log.row.name)) {
+            (Role::Partition { .. }, Some(Named::Partition { id, .. })) => *id == **partition,
+            _ => false,
+        }
+    }
+
+    fn why_stale(&self, settlement: &Settlement, number: QueueNumber, now: Timestamp) -> WhyStale {
+        let LeaseRef { delivery, message, generation } = settlement.lease;
+        let Some(group) = self.queues.get(&number).and_then(QueueState::group) else { return WhyStale::Over };
+        if settlement.action == SettleAction::Ack && group.was_acked(delivery, generation) {
+            return WhyStale::Acked;
+        }
+        let row = self.rows.live(delivery).filter(|row| row.message_id() == message);
+        let own = row.filter(|row| self.reader_of(row.queue) == number && self.suits(row, settlement));
+        match own {
+            // A look has no hold.
+            None if generation == LeaseGeneration::default() => WhyStale::Returned,
+            None => WhyStale::Unknown,
+            Some(row) if row.state != DeliveryState::Leased => WhyStale::Returned,
+            Some(row) if row.lease_generation != generation => WhyStale::Taken,
+            Some(row) if row.due_at <= now => WhyStale::Over,
+            Some(_) => WhyStale::Returned,
+        }
+    }
+
     /// What the acks among these take out of the environment.
-    fn freed(&self, settlements: &[Settlement], stale: &[LeaseRef]) -> Totals {
+    fn freed(&self, settlements: &[Settlement], stale: &[Stale]) -> Totals {
         let mut freed = Totals::default();
-        let mut done = BTreeSet::new();
-        for settlement in settlements.iter().filter(|settlement| !stale.contains(&settlement.lease)) {
-            let LeaseRef { message, generation } = settlement.lease;
-            if !done.insert((message, generation)) || settlement.action != SettleAction::Ack {
+        let mut done: BTreeSet<_> = stale.iter().map(|stale| stale.lease).collect();
+        for settlement in settlements {
+            if !done.insert(settlement.lease) || settlement.action != SettleAction::Ack {
                 continue;
             }
-            let Some(row) = self.rows.live(message.sequence) else { continue };
+            let Some(row) = self.rows.live(settlement.lease.delivery) else { continue };
             let queue = self.queues.get(&row.queue);
             if queue.is_some_and(|queue| queue.row.spec.finished_retention.is_zero()) {
                 freed.add(Totals::of_row(row));
@@ -153,9 +228,9 @@ impl Core {
 
     /// The delivery that a lease holds, if it still does: expired counts as over, taken by another or not.
     pub(super) fn held(&self, lease: &LeaseRef, queue: QueueNumber, now: Timestamp) -> Option<&DeliveryRow> {
-        self.rows.live(lease.message.sequence).filter(|row| {
+        self.rows.live(lease.delivery).filter(|row| {
             row.state == DeliveryState::Leased
-                && row.queue == queue
+                && (row.queue == queue || self.reader_of(row.queue) == queue)
                 && row.message_id() == lease.message
                 && (row.lease_generation == lease.generation || planted!(AckWithoutGeneration))
                 && row.lease_generation >= self.environment.leases_void_below
@@ -166,6 +241,10 @@ impl Core {
     /// The work is done.
     fn ack(&mut self, sequence: Sequence, now: Timestamp) {
         let Some(row) = self.rows.live(sequence) else { return };
+        let reader = self.reader_of(row.queue);
+        if let Some(group) = self.queues.get_mut(&reader).and_then(QueueState::group_mut) {
+            group.note_ack(row, now, self.settings.remembered_acks);
+        }
         let Some(queue) = self.queues.get_mut(&row.queue) else { return };
         queue.counters.total_acked += 1;
         let keep = queue.row.spec.finished_retention;

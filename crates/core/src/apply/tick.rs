@@ -23,6 +23,7 @@ impl Core {
             self.deadlines.pop_first();
             self.end_wait(waiter, stamp);
         }
+        self.retire(stamp);
         self.drop_stalled_uploads(stamp);
         self.remove_owed_chunks();
         let again = std::mem::take(&mut self.restir);

@@ -16,12 +16,12 @@ impl Core {
         }
         let mut undone = 0;
         for lease in leases {
-            let Some(row) = self.rows.live(lease.message.sequence) else { continue };
+            let Some(row) = self.rows.live(lease.delivery) else { continue };
             let number = row.queue;
             if row.message_id() != lease.message || row.lease_generation != lease.generation {
                 continue;
             }
-            if self.return_lease(lease.message.sequence, stamp.now) {
+            if self.return_lease(lease.delivery, stamp.now) {
                 undone += 1;
                 if let Some(queue) = self.queues.get_mut(&number) {
                     queue.counters.total_undone += 1;
@@ -41,13 +41,16 @@ impl Core {
         &self,
         leases: impl Iterator<Item = &'a LeaseRef>,
     ) -> impl Iterator<Item = RowKey> {
-        self.rows_of(leases.map(|lease| &lease.message))
+        let end = self.environment.next_sequence;
+        let deliveries = leases.map(|lease| lease.delivery);
+        deliveries.filter(move |&delivery| delivery < end).map(RowKey::Delivery)
     }
 
     pub(super) fn lacks(&self, key: &RowKey) -> bool {
         match key {
             RowKey::Dedup(key) => !self.dedup.contains_key(key),
             RowKey::Delivery(sequence) => self.rows.get(*sequence).is_none(),
+            RowKey::Progress(key) => self.rows.progress(key).is_none(),
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::apply::Stop;
 use crate::apply::create_queue::check_queue;
-use crate::command::{CreateQueue, UpdateQueue};
+use crate::command::{CreateQueue, Start, UpdateQueue};
 use crate::id::QueueNumber;
 use crate::outcome::{Outcome, QueueView, Rejection, etag};
 use crate::row::QueueRow;
@@ -17,7 +17,7 @@ use crate::state::Core;
 impl Core {
     pub(super) fn update_queue(&mut self, update: &UpdateQueue, stamp: &Stamp) -> Result<Outcome, Stop> {
         check_queue(&update.name, &update.annotations, &update.spec)?;
-        let Some(&number) = self.names.get(&update.name) else { return self.update_missing(update, stamp) };
+        let Some(number) = self.number_of(&update.name) else { return self.update_missing(update, stamp) };
         let Some(current) = self.view_of(number, stamp) else { return self.update_missing(update, stamp) };
         let etag = etag(&current.queue);
         if update.etag.as_ref().is_some_and(|given| **given != *etag) {
@@ -44,6 +44,7 @@ impl Core {
         }
         let create = CreateQueue {
             name: update.name.clone(),
+            start: Start::default(),
             spec: update.spec.clone(),
             annotations: update.annotations.clone(),
             validate_only: update.validate_only,
@@ -52,6 +53,11 @@ impl Core {
     }
 
     fn put_queue(&mut self, number: QueueNumber, row: QueueRow) {
+        for part in self.followers(number) {
+            if let Some(queue) = self.queue_mut(part) {
+                queue.row.spec = row.spec.clone();
+            }
+        }
         if let Some(queue) = self.queue_mut(number) {
             queue.row = row;
         }

@@ -7,16 +7,29 @@ use crate::id::QueueNumber;
 use crate::outcome::{Outcome, QueueView, Rejection, Why};
 use crate::stamp::Stamp;
 use crate::state::{Core, QueueState};
+use crate::time::Timestamp;
 
 /// A consumer that asked within this time is taken to be there.
 const CONSUMER_ABSENT_AFTER: Duration = Duration::from_secs(60);
 
 impl Core {
     pub(super) fn get_queue(&self, name: &str, stamp: &Stamp) -> Result<Outcome, Stop> {
-        let Some(&number) = self.names.get(name) else {
-            return Err(Rejection::QueueNotFound { name: name.into() }.into());
-        };
+        let number = self.existing(name)?;
         self.view(number, stamp)
+    }
+
+    /// The queue, or other part, of a name.
+    pub(super) fn existing(&self, name: &str) -> Result<QueueNumber, Rejection> {
+        self.number_of(name).ok_or_else(|| Rejection::QueueNotFound { name: name.into() })
+    }
+
+    /// The queue of a name that is no topic nor part of one.
+    pub(super) fn existing_queue(&self, name: &str) -> Result<QueueNumber, Rejection> {
+        let number = self.existing(name)?;
+        if name.contains('/') {
+            return Err(Rejection::Unsuited { name: name.into(), wanted: "a queue" });
+        }
+        Ok(number)
     }
 
     pub(super) fn view(&self, number: QueueNumber, stamp: &Stamp) -> Result<Outcome, Stop> {
@@ -30,40 +43,47 @@ impl Core {
         let queue = self.queues.get(&number)?;
         Some(QueueView {
             queue: queue.row.clone(),
-            counters: queue.counters,
+            counters: self.counters_of(queue),
             waiting: u64::try_from(queue.waiters.len()).unwrap_or(u64::MAX),
-            why: why(queue, stamp),
+            why: self.why(queue, stamp),
         })
     }
 }
 
-/// The first reason that applies, from what an operator did to what simply is.
-fn why(queue: &QueueState, stamp: &Stamp) -> Why {
-    if let Some(since) = queue.row.paused_at {
-        return Why::Paused { since };
-    }
-    let counters = &queue.counters;
-    let lease_end = || queue.leased.first().map(|key| key.due_at);
-    if counters.ready > 0 {
-        if let Some(limit) = queue.row.spec.concurrency_max
-            && counters.leased >= u64::from(limit)
-        {
-            return Why::ConcurrencyFull { limit, until: lease_end() };
+impl Core {
+    /// The first reason that applies, from what an operator did to what simply is.
+    fn why(&self, queue: &QueueState, stamp: &Stamp) -> Why {
+        if let Some(since) = queue.row.paused_at {
+            return Why::Paused { since };
         }
-        let limit = queue.row.spec.leased_max;
-        if counters.leased >= u64::from(limit) {
-            return Why::LeasedLimit { limit };
+        let counters = &self.counters_of(queue);
+        let first = |window: fn(&QueueState) -> Option<Timestamp>| {
+            let cursors = queue.group().into_iter().flat_map(|group| group.cursors.values());
+            let parts = cursors.filter_map(|cursor| self.queues.get(cursor)).chain([queue]);
+            parts.filter_map(window).min()
+        };
+        let lease_end = || first(|part| part.leased.first().map(|key| key.due_at));
+        if counters.ready > 0 {
+            if let Some(limit) = queue.row.spec.concurrency_max
+                && counters.leased >= u64::from(limit)
+            {
+                return Why::ConcurrencyFull { limit, until: lease_end() };
+            }
+            let limit = queue.row.spec.leased_max;
+            if counters.leased >= u64::from(limit) {
+                return Why::LeasedLimit { limit };
+            }
+            let seen = queue.consumer_seen_at;
+            let present = !queue.waiters.is_empty()
+                || seen.is_some_and(|seen| stamp.now.since(seen) < CONSUMER_ABSENT_AFTER);
+            return if present { Why::Delivering } else { Why::NoConsumer { since: seen } };
         }
-        let seen = queue.consumer_seen_at;
-        let present = !queue.waiters.is_empty()
-            || seen.is_some_and(|seen| stamp.now.since(seen) < CONSUMER_ABSENT_AFTER);
-        return if present { Why::Delivering } else { Why::NoConsumer { since: seen } };
+        if counters.delayed > 0 {
+            return Why::AllDelayed { until: first(|part| part.delayed.first().map(|key| key.due_at)) };
+        }
+        if counters.leased > 0 {
+            return Why::AllLeased { until: lease_end() };
+        }
+        if counters.dead > 0 { Why::AllDead } else { Why::Empty }
     }
-    if counters.delayed > 0 {
-        return Why::AllDelayed { until: queue.delayed.first().map(|key| key.due_at) };
-    }
-    if counters.leased > 0 {
-        return Why::AllLeased { until: lease_end() };
-    }
-    if counters.dead > 0 { Why::AllDead } else { Why::Empty }
 }

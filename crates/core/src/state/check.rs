@@ -1,10 +1,10 @@
 //! Compares memory with a full scan of what is stored. For the simulator and tests; never in a request path.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{QueueNumber, Sequence};
-use crate::row::{CountersRow, DeliveryRow, DeliveryState, UploadRow};
-use crate::state::{Core, Totals};
+use crate::id::{LogNumber, QueueNumber, Sequence};
+use crate::row::{CountersRow, DeliveryRow, DeliveryState, Role, UploadRow};
+use crate::state::{Core, QueueState, Totals};
 
 /// Something that must never be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,6 +57,9 @@ impl Core {
             *number += 1;
             *bytes += row.size_bytes;
             let covered = match row.state {
+                DeliveryState::Ready if queue.row.role.is_log() => {
+                    queue.log().is_some_and(|log| log.covers(row.log_number()))
+                }
                 DeliveryState::Ready => queue.ready.covers(&row.ready_key()),
                 DeliveryState::Delayed => queue.delayed.covers(&row.due_key()),
                 DeliveryState::Leased => queue.leased.covers(&row.due_key()),
@@ -82,7 +85,9 @@ impl Core {
             if !queue.row.deleted {
                 let counted = counters.remove(number).unwrap_or_default();
                 check_counts(&queue.row.name, &queue.counters, &counted)?;
-                totals.add(Totals::of(&counted));
+                if !queue.row.role.is_cursor() {
+                    totals.add(Totals::of(&counted));
+                }
                 demand!(
                     queue.ready.iter().all(|key| rows.contains_key(&key.sequence)),
                     "the ready window of {} holds a row that is not",
@@ -90,8 +95,75 @@ impl Core {
                 );
             }
         }
+        self.check_logs(&rows)?;
+        self.check_groups(&rows)?;
         demand!(totals == self.totals, "the environment counts {:?}, a scan finds {totals:?}", self.totals);
         Ok(())
+    }
+
+    /// The bits of a log's segments are those of its ready messages, each of which has a number of its own.
+    fn check_logs(&self, rows: &BTreeMap<Sequence, DeliveryRow>) -> Result<(), Violation> {
+        let mut ready: BTreeMap<QueueNumber, BTreeSet<LogNumber>> = BTreeMap::new();
+        for row in rows.values().filter(|row| row.state == DeliveryState::Ready) {
+            let Some(queue) = self.queues.get(&row.queue).filter(|queue| queue.row.role.is_log()) else {
+                continue;
+            };
+            if queue.is_gone(row) {
+                continue;
+            }
+            let number = row.log_number();
+            demand!(
+                ready.entry(row.queue).or_default().insert(number),
+                "two messages have the number {number}"
+            );
+            demand!(number <= queue.counters.position, "{number} lies behind the end of {}", queue.row.name);
+        }
+        for queue in self.queues.values().filter(|queue| !queue.row.deleted) {
+            let Some(log) = queue.log() else { continue };
+            let numbers = ready.remove(&queue.number()).unwrap_or_default();
+            let unseen = numbers.iter().find(|number| !log.is_live(**number));
+            demand!(unseen.is_none(), "{unseen:?} of {} is there, but not in its segment", queue.row.name);
+            let live = log.live_within(LogNumber(1), queue.counters.position);
+            let scanned = numbers.len();
+            demand!(
+                usize::try_from(live) == Ok(scanned),
+                "the segments of {} count {live}, a scan finds {scanned}",
+                queue.row.name
+            );
+        }
+        Ok(())
+    }
+
+    /// What a group has before it is what it never had: no delivery, not in a run, behind its position.
+    fn check_groups(&self, rows: &BTreeMap<Sequence, DeliveryRow>) -> Result<(), Violation> {
+        for group in self.queues.values().filter(|queue| !queue.row.deleted) {
+            let Role::Group { topic } = group.row.role else { continue };
+            let mut ready = 0u64;
+            for row in rows.values().filter(|row| row.state == DeliveryState::Ready) {
+                let Some(queue) = self.queues.get(&row.queue).filter(|queue| !queue.is_gone(row)) else {
+                    continue;
+                };
+                match queue.row.role {
+                    Role::Cursor { group: own, .. } if own == group.number() => ready += 1,
+                    Role::Topic if row.queue == topic => ready += u64::from(self.is_fresh(group, row)),
+                    Role::Partition { topic: own } if own == topic => {
+                        ready += u64::from(self.is_fresh(group, row))
+                    }
+                    _ => {}
+                }
+            }
+            let counted = self.counters_of(group).ready;
+            demand!(counted == ready, "{} counts {counted} ready, a scan finds {ready}", group.row.name);
+        }
+        Ok(())
+    }
+
+    /// Whether a group never had a message of a log.
+    fn is_fresh(&self, group: &QueueState, row: &DeliveryRow) -> bool {
+        let cursor = group.group().and_then(|group| group.cursors.get(&row.queue));
+        let Some(state) = cursor.and_then(|cursor| self.queues.get(cursor)) else { return true };
+        let number = row.log_number();
+        number > state.counters.position && !state.cursor().is_some_and(|cursor| cursor.in_run(number))
     }
 
     fn overlaid(&self, stored: &BTreeMap<Sequence, DeliveryRow>) -> BTreeMap<Sequence, DeliveryRow> {

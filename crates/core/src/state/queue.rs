@@ -5,13 +5,27 @@ use std::collections::BTreeSet;
 use crate::command::WaiterId;
 use crate::id::QueueNumber;
 use crate::planted;
-use crate::row::{CountersRow, DeliveryRow, DeliveryState, DueKey, QueueRow, ReadyKey};
+use crate::row::{CountersRow, DeliveryRow, DeliveryState, DueKey, QueueRow, ReadyKey, Role};
+use crate::state::Totals;
+use crate::state::cursor::Cursor;
+use crate::state::group::Group;
+use crate::state::log::Log;
 use crate::state::waiters::Waiters;
 use crate::state::window::Window;
 use crate::time::Timestamp;
 
+/// What a queue's state holds beyond that of a queue, by its role.
+#[derive(Debug)]
+pub(crate) enum Part {
+    None,
+    Log(Box<Log>),
+    Group(Box<Group>),
+    Cursor(Box<Cursor>),
+}
+
 #[derive(Debug)]
 pub(crate) struct QueueState {
+    pub(crate) part: Part,
     pub(crate) row: QueueRow,
     pub(crate) counters: CountersRow,
     pub(crate) ready: Window<ReadyKey>,
@@ -44,8 +58,15 @@ impl QueueState {
             if count == 0 { Window::of_nothing() } else { Window::unread() }
         }
         let seen = counters.consumer_seen_at;
+        let part = match row.role {
+            Role::Queue => Part::None,
+            Role::Topic | Role::Partition { .. } => Part::Log(Box::new(Log::stored(counters.position))),
+            Role::Group { .. } => Part::Group(Box::default()),
+            Role::Cursor { .. } => Part::Cursor(Box::default()),
+        };
         Self {
-            ready: window(counters.ready),
+            part,
+            ready: if row.role.is_log() { Window::of_nothing() } else { window(counters.ready) },
             delayed: window(counters.delayed),
             leased: if planted!(LeaseEndLost) { Window::of_nothing() } else { window(counters.leased) },
             waiters: Waiters::default(),
@@ -61,6 +82,43 @@ impl QueueState {
 
     pub(crate) fn number(&self) -> QueueNumber {
         self.row.number
+    }
+
+    pub(crate) fn log(&self) -> Option<&Log> {
+        if let Part::Log(log) = &self.part { Some(log) } else { None }
+    }
+
+    pub(crate) fn log_mut(&mut self) -> Option<&mut Log> {
+        if let Part::Log(log) = &mut self.part { Some(log) } else { None }
+    }
+
+    pub(crate) fn group(&self) -> Option<&Group> {
+        if let Part::Group(group) = &self.part { Some(group) } else { None }
+    }
+
+    pub(crate) fn group_mut(&mut self) -> Option<&mut Group> {
+        if let Part::Group(group) = &mut self.part { Some(group) } else { None }
+    }
+
+    pub(crate) fn cursor(&self) -> Option<&Cursor> {
+        if let Part::Cursor(cursor) = &self.part { Some(cursor) } else { None }
+    }
+
+    pub(crate) fn cursor_mut(&mut self) -> Option<&mut Cursor> {
+        if let Part::Cursor(cursor) = &mut self.part { Some(cursor) } else { None }
+    }
+
+    /// One more message was sent to it.
+    pub(crate) fn note_sent(&mut self, now: Timestamp) {
+        self.counters.total_sent += 1;
+        if self.row.role.is_log() {
+            self.consumer_seen_at = Some(now);
+        }
+    }
+
+    /// What it adds to the environment's totals.
+    pub(crate) fn totals(&self) -> Totals {
+        if self.row.role.is_cursor() { Totals::default() } else { Totals::of(&self.counters) }
     }
 
     /// Whether a stored row is gone by a purge or because the queue is: it is only waiting to be removed.
@@ -106,7 +164,10 @@ impl QueueState {
         *self.bytes_mut(row.state) += row.size_bytes;
         match row.state {
             DeliveryState::Ready => {
-                self.ready.insert(row.ready_key());
+                match &mut self.part {
+                    Part::Log(log) => log.append(row.log_number(), row.sequence),
+                    _ => self.ready.insert(row.ready_key()),
+                }
                 None
             }
             DeliveryState::Delayed => {
@@ -132,10 +193,18 @@ impl QueueState {
         assert!(*bytes >= row.size_bytes, "bytes of {:?} in queue {} go below zero", row.state, row.queue);
         *bytes -= row.size_bytes;
         match row.state {
-            DeliveryState::Ready => self.ready.remove(&row.ready_key()),
+            DeliveryState::Ready => match &mut self.part {
+                Part::Log(log) => log.remove(row.log_number()),
+                _ => self.ready.remove(&row.ready_key()),
+            },
             DeliveryState::Delayed if planted!(PromotionTwice) => {}
             DeliveryState::Delayed => self.delayed.remove(&row.due_key()),
-            DeliveryState::Leased => self.leased.remove(&row.due_key()),
+            DeliveryState::Leased => {
+                self.leased.remove(&row.due_key());
+                if let Part::Cursor(cursor) = &mut self.part {
+                    cursor.asked.remove(&row.sequence);
+                }
+            }
             DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Dead => {}
         }
     }
@@ -143,7 +212,10 @@ impl QueueState {
     /// Whether a row's key is inside the window of its state.
     pub(crate) fn holds(&self, row: &DeliveryRow) -> bool {
         match row.state {
-            DeliveryState::Ready => self.ready.contains(&row.ready_key()),
+            DeliveryState::Ready => match &self.part {
+                Part::Log(log) => log.holds(row.log_number()),
+                _ => self.ready.contains(&row.ready_key()),
+            },
             DeliveryState::Delayed => self.delayed.contains(&row.due_key()),
             DeliveryState::Leased => self.leased.contains(&row.due_key()),
             DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Dead => false,
@@ -153,6 +225,7 @@ impl QueueState {
     /// The change of a row behind the edge is durable.
     pub(crate) fn forget_aside(&mut self, row: &DeliveryRow) {
         match row.state {
+            DeliveryState::Ready if self.row.role.is_log() => {}
             DeliveryState::Ready => self.ready.forget_aside(&row.ready_key()),
             DeliveryState::Delayed => self.delayed.forget_aside(&row.due_key()),
             DeliveryState::Leased => self.leased.forget_aside(&row.due_key()),
@@ -163,6 +236,8 @@ impl QueueState {
     /// A row that a cut window no longer holds, but whose change is not durable yet.
     pub(crate) fn keep_aside(&mut self, row: &DeliveryRow) {
         match row.state {
+            // What a log lets go of is durable.
+            DeliveryState::Ready if self.row.role.is_log() => {}
             DeliveryState::Ready => self.ready.insert(row.ready_key()),
             DeliveryState::Delayed => self.delayed.insert(row.due_key()),
             DeliveryState::Leased => self.leased.insert(row.due_key()),

@@ -51,13 +51,20 @@ pub enum ScanTicket {
     Browse(WaiterId),
     /// Chunks of nobody.
     Uploads,
+    /// The log before a group's position.
+    Log {
+        /// The cursor.
+        cursor: QueueNumber,
+        /// Tells a page that was asked for before the position was set anew.
+        era: u32,
+    },
 }
 
 impl ScanTicket {
     /// A sweep can wait while commands do not.
     #[must_use]
     pub fn is_sweep(&self) -> bool {
-        !matches!(self, Self::Window { .. } | Self::Browse(_))
+        !matches!(self, Self::Window { .. } | Self::Browse(_) | Self::Log { .. })
     }
 }
 
@@ -310,6 +317,14 @@ impl Core {
         for (key, row) in rows.dedup {
             self.admit_dedup(key, row);
         }
+        for (key, row) in rows.progress {
+            if let Some(row) = row {
+                let sequence = row.sequence;
+                self.rows.admit(sequence, Some(row));
+                self.rows.cache(sequence);
+            }
+            self.rows.looked_up.insert(key);
+        }
     }
 
     /// A page came. It is part of the batch being applied.
@@ -325,6 +340,7 @@ impl Core {
             ScanTicket::Owed => self.absorb_owed(page, stamp),
             ScanTicket::Browse(waiter) => self.absorb_browsed(waiter, page, stamp),
             ScanTicket::Uploads => self.absorb_uploads(page),
+            ScanTicket::Log { cursor, era } => self.absorb_log(cursor, era, page),
         }
         self.serve_stirred(stamp);
     }

@@ -3,8 +3,10 @@
 //! Invariant: a row leaves memory only when its last change is durable and visible to every read that was begun
 //! (design-holes A6). Until then it lies over whatever a read brings. A removed row stays as a marker for as long.
 
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, VecDeque};
 
+use crate::change::ProgressKey;
 use crate::id::{CommitSequence, Sequence};
 use crate::row::{DeliveryRow, DeliveryState};
 use crate::state::hash::NumberMap;
@@ -21,11 +23,17 @@ pub(crate) struct Resident {
     pub(crate) touched: bool,
     /// Kept although no window holds it; in `Rows::cached`.
     pub(crate) cached: bool,
+    /// What it is found by, if it is or was a group's progress with a message.
+    pub(crate) progress: Option<ProgressKey>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) map: NumberMap<Sequence, Resident>,
+    /// Groups' progress with messages, as far as `map` has it.
+    pub(crate) by_message: NumberMap<ProgressKey, Sequence>,
+    /// Progress that was looked for since the last seal, and is in `map` if there is any.
+    pub(crate) looked_up: BTreeSet<ProgressKey>,
     /// Changes that are not known to be durable, in commit order.
     pub(crate) unsettled: VecDeque<(CommitSequence, Sequence)>,
     /// Rows kept beyond the windows, oldest first.
@@ -51,13 +59,34 @@ impl Rows {
 
     /// A row that a read brought, unless memory knows better.
     pub(crate) fn admit(&mut self, sequence: Sequence, row: Option<DeliveryRow>) {
-        self.map.entry(sequence).or_insert_with(|| Resident {
+        let Entry::Vacant(vacant) = self.map.entry(sequence) else { return };
+        let progress = row.as_ref().and_then(DeliveryRow::progress_key);
+        if let Some(key) = progress {
+            self.by_message.insert(key, sequence);
+        }
+        vacant.insert(Resident {
             stored: row.is_some(),
             row,
             changed_in: CommitSequence::default(),
             touched: false,
             cached: false,
+            progress,
         });
+    }
+
+    /// Lets go of a row, or of the marker of one that is gone.
+    pub(crate) fn forget(&mut self, sequence: Sequence) {
+        if let Some(Resident { progress: Some(key), .. }) = self.map.remove(&sequence) {
+            self.by_message.remove(&key);
+        }
+    }
+
+    /// A group's progress with a message, or that there is none; `None`: memory does not know.
+    pub(crate) fn progress(&self, key: &ProgressKey) -> Option<Option<&DeliveryRow>> {
+        match self.by_message.get(key) {
+            Some(sequence) => Some(self.live(*sequence)),
+            None => self.looked_up.contains(key).then_some(None),
+        }
     }
 
     /// Keeps a row for a while although no window holds it.
@@ -79,7 +108,7 @@ impl Rows {
             resident.cached = false;
             let unsettled = resident.touched || resident.changed_in > settled;
             if !unsettled && !resident.row.as_ref().is_some_and(&held) {
-                self.map.remove(&sequence);
+                self.forget(sequence);
             }
         }
     }
@@ -96,7 +125,7 @@ impl Rows {
             let keep =
                 |resident: &Resident| resident.touched || resident.changed_in > settled || resident.cached;
             if self.map.get(sequence).is_some_and(|resident| !keep(resident)) {
-                self.map.remove(sequence);
+                self.forget(*sequence);
             }
         }
     }

@@ -6,8 +6,9 @@ use crate::change::{ChangeSet, DeliveryChange};
 use crate::id::{CommitSequence, QueueNumber};
 use crate::outcome::Effect;
 use crate::planted;
-use crate::row::{DeliveryRow, MessageRow};
-use crate::state::rows::Rows;
+use crate::row::{DeliveryRow, MessageRow, RunRow};
+use crate::state::queue::Part;
+use crate::state::rows::{Resident, Rows};
 use crate::state::{Batch, Core, WantedScan};
 
 /// Remembered calls, or their absence, that memory keeps although no commit changed them.
@@ -39,6 +40,11 @@ impl Core {
         changes.chunks = batch.chunks;
         changes.chunks_removed = batch.chunks_removed;
         self.seal_uploads(batch.uploads, &mut changes);
+        changes.segments_cleared = batch.logs_cleared;
+        changes.runs_removed = batch.runs_removed.into_iter().collect();
+        let run = |((cursor, first), last)| RunRow { cursor, first, last };
+        changes.runs_put = batch.runs_put.into_iter().map(run).collect();
+        self.rows.looked_up.clear();
         // Also without a commit: sweeps and stale settles bring rows that change nothing.
         self.evict_cached();
         self.evict_looked_up();
@@ -91,6 +97,11 @@ impl Core {
             if std::mem::take(&mut queue.counters_touched) {
                 changes.counters.push(queue.counters);
             }
+            if let Some(log) = queue.log_mut() {
+                let (put, removed) = log.take_touched(number);
+                changes.segments_put.extend(put);
+                changes.segments_removed.extend(removed);
+            }
         }
     }
 
@@ -101,6 +112,15 @@ impl Core {
         for number in &self.batch.queues {
             let Some(queue) = self.queues.get_mut(number) else { continue };
             let mut cut = Vec::new();
+            if let Part::Log(log) = &mut queue.part
+                && log.tail_len() > entries.saturating_mul(2)
+            {
+                let rows = &self.rows;
+                let unsettled = |sequence| {
+                    rows.get(sequence).is_some_and(|row: &Resident| row.touched || row.changed_in > settled)
+                };
+                cut.extend(log.trim(entries, unsettled));
+            }
             if queue.ready.len() > entries.saturating_mul(2) {
                 cut.extend(queue.ready.trim(entries).into_iter().map(|key| key.sequence));
             }
@@ -117,7 +137,7 @@ impl Core {
                 } else if Rows::worth_caching(row) {
                     self.rows.cache(sequence);
                 } else if !resident.cached {
-                    self.rows.map.remove(&sequence);
+                    self.rows.forget(sequence);
                 }
             }
         }
@@ -150,7 +170,7 @@ impl Core {
                 continue;
             }
             let Some(row) = &resident.row else {
-                self.rows.map.remove(&sequence);
+                self.rows.forget(sequence);
                 continue;
             };
             if let Some(queue) = self.queues.get_mut(&row.queue) {
@@ -162,7 +182,7 @@ impl Core {
             if Rows::worth_caching(row) {
                 self.rows.cache(sequence);
             } else if !resident.cached {
-                self.rows.map.remove(&sequence);
+                self.rows.forget(sequence);
             }
         }
         self.settle_dedup(settled);

@@ -12,12 +12,16 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// What a queue holds.
+    /// What a queue or a log holds.
     pub(crate) fn of(counters: &CountersRow) -> Self {
         Self { messages: counters.messages(), bytes: counters.bytes() }
     }
 
+    /// What a delivery stands for; a group's progress is counted with the message itself.
     pub(crate) fn of_row(row: &DeliveryRow) -> Self {
+        if row.is_progress() {
+            return Self::default();
+        }
         Self { messages: 1, bytes: row.size_bytes }
     }
 

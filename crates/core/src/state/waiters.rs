@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::command::WaiterId;
+use crate::command::{Reading, WaiterId};
 use crate::time::Timestamp;
 use std::time::Duration;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Waiter {
     pub(crate) max_messages: u32,
     pub(crate) min_messages: u32,
@@ -19,6 +19,8 @@ pub(crate) struct Waiter {
     pub(crate) fills_for: Duration,
     pub(crate) asked_at: Timestamp,
     pub(crate) deadline: Timestamp,
+    /// How it reads, if it waits for messages of a group.
+    pub(crate) reading: Reading,
 }
 
 impl Waiter {
@@ -49,14 +51,19 @@ impl Waiters {
         self.by_id.is_empty()
     }
 
+    /// In the order in which they came.
+    pub(crate) fn ids(&self) -> Vec<WaiterId> {
+        self.by_id.keys().copied().collect()
+    }
+
     pub(crate) fn add(&mut self, id: WaiterId, waiter: Waiter) {
-        self.by_id.insert(id, waiter);
         self.by_need.entry(waiter.min_messages).or_default().insert(id);
         if waiter.is_patient() && self.something_since.is_some() {
             self.late.insert((waiter.asked_at.plus(waiter.fills_for), id));
         } else if waiter.is_patient() {
             self.patient.insert((waiter.fills_for, id));
         }
+        self.by_id.insert(id, waiter);
     }
 
     pub(crate) fn remove(&mut self, id: WaiterId) -> Option<Waiter> {
@@ -114,7 +121,7 @@ impl Waiters {
 
     /// It has waited long enough: from now on it takes whatever is there, before any later one.
     pub(crate) fn settle_for_less(&mut self, id: WaiterId) {
-        let Some(waiter) = self.by_id.get(&id).copied() else { return };
+        let Some(waiter) = self.by_id.get(&id).cloned() else { return };
         self.unlist(id, &waiter);
         self.add(id, Waiter { min_messages: 1, ..waiter });
     }
@@ -144,6 +151,7 @@ mod tests {
             fills_for: Duration::from_secs(20),
             asked_at: Timestamp::ZERO,
             deadline: Timestamp::ZERO,
+            reading: Reading::default(),
         }
     }
 

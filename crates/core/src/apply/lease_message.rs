@@ -1,0 +1,186 @@
+//! Takes one message of a topic to work on, by its id. Checks in order: group, timeout, calls' limit, message, whether it is
+//! visible, the group's progress with it, the group's limits, runs.
+
+use crate::apply::Stop;
+use crate::apply::create_queue::check_duration;
+use crate::apply::lease::check_reading;
+use crate::change::{ProgressKey, RowKey};
+use crate::command::LeaseMessage;
+use crate::id::{LogNumber, QueueNumber};
+use crate::limits;
+use crate::outcome::{Outcome, Rejection};
+use crate::row::{DeliveryRow, DeliveryState, Role};
+use crate::stamp::Stamp;
+use crate::state::{Core, Lane, Pick, Picked, QueueState};
+
+impl Core {
+    pub(super) fn lease_message(&mut self, lease: &LeaseMessage, stamp: &Stamp) -> Result<Outcome, Stop> {
+        let number = self.existing(&lease.queue)?;
+        let Some(Role::Group { topic }) = self.queues.get(&number).map(|queue| queue.row.role) else {
+            return Err(unsuited(&lease.queue).into());
+        };
+        if let Some(timeout) = lease.visibility_timeout {
+            check_duration("visibility_timeout", timeout, limits::LEASE_MIN, limits::LEASE_MAX)?;
+        }
+        check_reading(&lease.reading)?;
+        let message = lease.message;
+        let not_found = || Stop::Rejected(Rejection::MessageNotFound { message });
+        self.demand_messages(std::slice::from_ref(&message))?;
+        let lanes = self.lanes(number, lease.reading.partition.as_deref());
+        let row = self.rows.live(message.sequence).filter(|row| row.message_id() == message);
+        let lane = row.and_then(|row| lanes.iter().find(|lane| lane.log == row.queue).copied());
+        let (Some(row), Some(lane)) = (row.cloned(), lane) else { return Err(not_found()) };
+        if !self.queues.get(&lane.log).is_some_and(|log| log.shows(&row, stamp.now)) {
+            return Err(not_found());
+        }
+        if row.state == DeliveryState::Delayed && row.due_at > stamp.now {
+            return Err(Rejection::MessageDelayed { message, until: row.due_at }.into());
+        }
+        self.seen(number, stamp);
+        let row = self.visible_by_now(row);
+        let pick = match self.progress_with(lane, &row)? {
+            None => Pick { lane, what: Picked::Fresh(Box::new(row)) },
+            Some(None) => return Err(Rejection::AlreadySettled { message }.into()),
+            Some(Some(own)) => Pick { lane, what: self.take_again(own, stamp)? },
+        };
+        if lease.reading.look {
+            return Ok(Outcome::Leased(self.show(&pick, stamp.now).into_iter().collect()));
+        }
+        self.check_in_flight(number, topic, lease)?;
+        let until = stamp.now.plus(self.lease_timeout(number, lease.visibility_timeout));
+        let pick = match pick.what {
+            Picked::Fresh(row) => Pick { what: self.take_ahead(number, lane, *row, stamp)?, ..pick },
+            Picked::Again(_) => pick,
+        };
+        Ok(Outcome::Leased(self.hand_out(number, pick, until, stamp).into_iter().collect()))
+    }
+
+    /// A message whose delay is over is promoted before anybody has it.
+    fn visible_by_now(&mut self, row: DeliveryRow) -> DeliveryRow {
+        if row.state == DeliveryState::Delayed {
+            self.promote(row.sequence);
+        }
+        self.rows.live(row.sequence).cloned().unwrap_or(row)
+    }
+
+    /// A group's delivery of a message; `None`: it never had the message; `Some(None)`: it settled it.
+    fn progress_with(&self, lane: Lane, row: &DeliveryRow) -> Result<Option<Option<DeliveryRow>>, Stop> {
+        let number = row.log_number();
+        let Some((key, state)) = lane.cursor.and_then(|key| Some((key, self.queues.get(&key)?))) else {
+            return Ok(None);
+        };
+        let Role::Cursor { start, .. } = state.row.role else { return Ok(None) };
+        let passed = number > start && number <= state.counters.position;
+        if !passed && !state.cursor().is_some_and(|cursor| cursor.in_run(number)) {
+            return Ok(None);
+        }
+        let key = ProgressKey { cursor: key, message: row.sequence };
+        match self.rows.progress(&key) {
+            Some(known) => Ok(Some(known.cloned())),
+            None => Err(Stop::Needs(vec![RowKey::Progress(key)])),
+        }
+    }
+
+    /// A delivery that the group has: it can be taken if it is ready.
+    fn take_again(&mut self, own: DeliveryRow, stamp: &Stamp) -> Result<Picked, Stop> {
+        let message = own.message_id();
+        match own.state {
+            DeliveryState::Leased if own.due_at > stamp.now => {
+                return Err(Rejection::MessageLeased { message, until: own.due_at }.into());
+            }
+            DeliveryState::Delayed if own.due_at > stamp.now => {
+                return Err(Rejection::MessageDelayed { message, until: own.due_at }.into());
+            }
+            DeliveryState::Leased => self.end_due_lease(own.sequence, stamp),
+            DeliveryState::Delayed => self.promote(own.sequence),
+            _ => {}
+        }
+        // Its lease may have been the last that it had.
+        match self.rows.live(own.sequence).map(|row| row.state) {
+            Some(DeliveryState::Ready) => Ok(Picked::Again(own.sequence)),
+            _ => Err(Rejection::AlreadySettled { message }.into()),
+        }
+    }
+
+    fn check_in_flight(
+        &self,
+        number: QueueNumber,
+        topic: QueueNumber,
+        lease: &LeaseMessage,
+    ) -> Result<(), Rejection> {
+        debug_assert!(self.queues.contains_key(&topic));
+        let own = self.queues.get(&number).map_or(u64::MAX, QueueState::leased_limit);
+        let limit = lease.reading.in_flight_max.map_or(own, |most| own.min(u64::from(most)));
+        let in_flight = self.group_leased(number);
+        if in_flight >= limit {
+            let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+            return Err(Rejection::ConcurrencyReached { in_flight, limit });
+        }
+        Ok(())
+    }
+
+    /// The group takes a message that it never had: its position moves, if it is the next; otherwise a run remembers it. The answer
+    /// is the group's own delivery, written and ready.
+    fn take_ahead(
+        &mut self,
+        group: QueueNumber,
+        lane: Lane,
+        row: DeliveryRow,
+        stamp: &Stamp,
+    ) -> Result<Picked, Stop> {
+        let number = row.log_number();
+        let cursor = lane.cursor.and_then(|cursor| self.queues.get(&cursor));
+        let position = cursor.map(|cursor| cursor.counters.position).unwrap_or_default();
+        let between = self.log_of(lane.log).map_or(0, |(log, _)| match number.0.checked_sub(1) {
+            Some(before) => log.live_within(position.next(), LogNumber(before)),
+            None => 0,
+        });
+        let is_next = number > position && between == 0;
+        let runs = cursor.and_then(QueueState::cursor).map_or(0, |cursor| cursor.runs_len());
+        if !is_next && runs >= self.settings.runs {
+            return Err(Rejection::RunLimit { limit: self.settings.runs }.into());
+        }
+        let key = self.cursor_of(group, lane, stamp);
+        if is_next {
+            self.move_position(key, number);
+        } else {
+            self.join_run(key, number);
+        }
+        let mut own = self.first_delivery(key, &row);
+        own.state = DeliveryState::Ready;
+        own.due_at = own.order_at;
+        let sequence = own.sequence;
+        self.write_row(own);
+        Ok(Picked::Again(sequence))
+    }
+
+    fn join_run(&mut self, key: QueueNumber, number: LogNumber) {
+        let Some(cursor) = self.queues.get_mut(&key).and_then(QueueState::cursor_mut) else { return };
+        let change = cursor.run_with(number);
+        cursor.change_runs(&change);
+        for first in change.removed {
+            self.batch.runs_put.remove(&(key, first));
+            self.batch.runs_removed.insert((key, first));
+        }
+        if let Some((first, last)) = change.put {
+            self.batch.runs_put.insert((key, first), last);
+        }
+    }
+
+    /// A consumer of a queue or group was here.
+    pub(super) fn seen(&mut self, number: QueueNumber, stamp: &Stamp) {
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        queue.consumer_seen_at = Some(stamp.now);
+        // A group that is only looked at for messages must not seem unused: that it is read is stored once a day.
+        let is_group = queue.group().is_some();
+        if is_group && stamp.now.since(queue.counters.consumer_seen_at) >= SEEN_STORED_EVERY {
+            self.touch_counters_of(number);
+        }
+    }
+}
+
+const SEEN_STORED_EVERY: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+
+fn unsuited(name: &str) -> Rejection {
+    Rejection::Unsuited { name: name.into(), wanted: "a group" }
+}
