@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use millpond_core::command::{
-    CreateQueue, Lease, LeaseRef, NewMessage, Require, Send, Settle, SettleAction, Settlement, WaiterId,
+    CreateQueue, Holder, Lease, LeaseRef, NewMessage, Reading, Require, Send, Settle, SettleAction,
+    Settlement, WaiterId,
 };
 use millpond_core::id::CommitSequence;
 use millpond_core::row::{DataKind, EnvironmentRow, MessageContent};
@@ -28,12 +29,15 @@ impl Bench {
             commit: CommitSequence::default(),
             environment: EnvironmentRow::default(),
             queues: Vec::new(),
+            segments: Vec::new(),
+            runs: Vec::new(),
             restored: false,
             now: Timestamp::from_millis(1_700_000_000_000),
         };
         let mut bench = Self { core: Core::open(CoreSettings::default(), open), now: 1_700_000_000_000 };
         bench.apply(&Command::CreateQueue(CreateQueue {
             name: "bench".into(),
+            start: Default::default(),
             spec: QueueSpec::default(),
             annotations: "{}".into(),
             validate_only: false,
@@ -75,7 +79,8 @@ impl Bench {
 }
 
 fn ack(lease: LeaseRef) -> Command {
-    let settlement = Settlement { queue: "bench".into(), lease, action: SettleAction::Ack };
+    let settlement =
+        Settlement { queue: "bench".into(), lease, action: SettleAction::Ack, holder: Holder::default() };
     Command::Settle(Settle { settlements: vec![settlement], sends: Vec::new(), require: Require::Fresh })
 }
 
@@ -92,6 +97,7 @@ fn lifecycle(criterion: &mut Criterion) {
         wait: Duration::ZERO,
         max_wait: None,
         waiter: WaiterId(1),
+        reading: Reading::default(),
     });
     let mut group = criterion.benchmark_group("apply");
     group.throughput(Throughput::Elements(ROUND * 3));

@@ -347,6 +347,11 @@ pub enum Rejection {
         /// The range.
         limit: String,
     },
+    /// Nothing of it is handed out, by order of an operator.
+    Paused {
+        /// The group.
+        name: Box<str>,
+    },
     /// The queue is named as a dead-letter queue by another.
     QueueInUse {
         /// The other.

@@ -1,5 +1,5 @@
-//! Takes one message of a topic to work on, by its id. Checks in order: group, timeout, calls' limit, message, whether it is
-//! visible, the group's progress with it, the group's limits, runs.
+//! Takes one message of a topic to work on, by its id. Checks in order: group, timeout, the call's limit, message, whether it is
+//! visible, the group's progress with it, whether the group is paused, the group's limits, runs.
 
 use crate::apply::Stop;
 use crate::apply::create_queue::check_duration;
@@ -16,7 +16,7 @@ use crate::state::{Core, Lane, Pick, Picked, QueueState};
 impl Core {
     pub(super) fn lease_message(&mut self, lease: &LeaseMessage, stamp: &Stamp) -> Result<Outcome, Stop> {
         let number = self.existing(&lease.queue)?;
-        let Some(Role::Group { topic }) = self.queues.get(&number).map(|queue| queue.row.role) else {
+        let Some(Role::Group { .. }) = self.queues.get(&number).map(|queue| queue.row.role) else {
             return Err(unsuited(&lease.queue).into());
         };
         if let Some(timeout) = lease.visibility_timeout {
@@ -46,7 +46,7 @@ impl Core {
         if lease.reading.look {
             return Ok(Outcome::Leased(self.show(&pick, stamp.now).into_iter().collect()));
         }
-        self.check_in_flight(number, topic, lease)?;
+        self.check_in_flight(number, lease)?;
         let until = stamp.now.plus(self.lease_timeout(number, lease.visibility_timeout));
         let pick = match pick.what {
             Picked::Fresh(row) => Pick { what: self.take_ahead(number, lane, *row, stamp)?, ..pick },
@@ -102,13 +102,10 @@ impl Core {
         }
     }
 
-    fn check_in_flight(
-        &self,
-        number: QueueNumber,
-        topic: QueueNumber,
-        lease: &LeaseMessage,
-    ) -> Result<(), Rejection> {
-        debug_assert!(self.queues.contains_key(&topic));
+    fn check_in_flight(&self, number: QueueNumber, lease: &LeaseMessage) -> Result<(), Rejection> {
+        if self.queues.get(&number).is_some_and(|group| group.row.paused_at.is_some()) {
+            return Err(Rejection::Paused { name: lease.queue.clone() });
+        }
         let own = self.queues.get(&number).map_or(u64::MAX, QueueState::leased_limit);
         let limit = lease.reading.in_flight_max.map_or(own, |most| own.min(u64::from(most)));
         let in_flight = self.group_leased(number);

@@ -202,9 +202,12 @@ impl Core {
             // A look has no hold.
             None if generation == LeaseGeneration::default() => WhyStale::Returned,
             None => WhyStale::Unknown,
-            Some(row) if row.state != DeliveryState::Leased => WhyStale::Returned,
-            Some(row) if row.lease_generation != generation => WhyStale::Taken,
-            Some(row) if row.due_at <= now => WhyStale::Over,
+            Some(row) if row.state == DeliveryState::Leased && row.lease_generation != generation => {
+                WhyStale::Taken
+            }
+            Some(row) if row.state == DeliveryState::Leased && row.due_at <= now => WhyStale::Over,
+            // It ran out, and was given to nobody since.
+            Some(row) if row.lease_generation == generation && row.lost_lease_count > 0 => WhyStale::Over,
             Some(_) => WhyStale::Returned,
         }
     }

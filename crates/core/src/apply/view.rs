@@ -73,6 +73,10 @@ impl Core {
             if counters.leased >= u64::from(limit) {
                 return Why::LeasedLimit { limit };
             }
+            // A log hands nothing out itself.
+            if queue.row.role.is_log() {
+                return Why::Delivering;
+            }
             let seen = queue.consumer_seen_at;
             let present = !queue.waiters.is_empty()
                 || seen.is_some_and(|seen| stamp.now.since(seen) < CONSUMER_ABSENT_AFTER);

@@ -48,8 +48,8 @@ pub(crate) struct Picks {
     pub(crate) unread: Vec<Lane>,
 }
 
-/// The place of a message among those of other lanes.
-type Place = (bool, Timestamp, u64);
+/// The place of a message among those of other lanes: what came back uncounted goes before what became visible with it.
+type Place = (bool, Timestamp, bool, u64);
 
 /// Messages of one log behind a position.
 struct Fresh<'a> {
@@ -98,6 +98,9 @@ struct Heads<'a> {
     again: Peekable<Box<dyn Iterator<Item = &'a ReadyKey> + 'a>>,
     fresh: Peekable<Fresh<'a>>,
 }
+
+/// Rows of a page of a log, at most: each group that is far behind holds one.
+const LOG_PAGE_ROWS: usize = 256;
 
 const NO_ROWS: &VecDeque<DeliveryRow> = &VecDeque::new();
 
@@ -194,7 +197,7 @@ impl Core {
 
     /// Asks for the page of the log that lies behind what a cursor knows.
     pub(crate) fn read_log(&mut self, lane: Lane) {
-        let limit = self.page_rows(true);
+        let limit = self.page_rows(false).min(LOG_PAGE_ROWS);
         let Some(state) = lane.cursor.and_then(|cursor| self.queues.get_mut(&cursor)) else { return };
         let (number, position) = (state.number(), state.counters.position);
         let Some(cursor) = state.cursor_mut() else { return };
@@ -236,10 +239,10 @@ impl Core {
 impl Heads<'_> {
     /// The place of its first message, and whether that was never handed out.
     fn first(&mut self, order: Order) -> Option<(Place, bool)> {
-        let again = self.again.peek().map(|key| ((key.retried, key.order_at, key.sequence.0), false));
+        let again = self.again.peek().map(|key| ((key.retried, key.order_at, false, key.sequence.0), false));
         let fresh = self.fresh.peek().map(|row| {
             let at = if order == Order::Sent { row.sent_at } else { row.due_at };
-            ((false, at, row.sequence.0), true)
+            ((false, at, true, row.sequence.0), true)
         });
         [again, fresh].into_iter().flatten().min()
     }

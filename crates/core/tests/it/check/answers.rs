@@ -1,9 +1,8 @@
 //! From outcomes to words, with the names that senders and consumers gave.
 
 use millpond_core::Outcome;
-use millpond_core::command::LeaseRef;
 use millpond_core::id::MessageId;
-use millpond_core::outcome::{Browsed, Grant, QueueView, Sent};
+use millpond_core::outcome::{Browsed, Grant, QueueView, Sent, Stale, WhyStale};
 use millpond_core::row::{DeadLetter, DeliveryRow};
 use millpond_core::time::Timestamp;
 
@@ -109,7 +108,7 @@ impl World {
         }
     }
 
-    fn show_settled(&mut self, words: &Words<'_>, stale: &[LeaseRef], sent: &[Sent]) -> String {
+    fn show_settled(&mut self, words: &Words<'_>, stale: &[Stale], sent: &[Sent]) -> String {
         let mut parts: Vec<String> = stale.iter().map(|lease| self.show_stale(lease)).collect();
         let names: Vec<&str> = words.all("send").filter_map(|text| text.split(':').nth(1)).collect();
         for (name, sent) in names.iter().zip(sent) {
@@ -159,8 +158,12 @@ impl World {
         format!("{name} {state} counts={} due={due} expires={expires}{dead}", counts.join("/"))
     }
 
-    fn show_stale(&self, lease: &LeaseRef) -> String {
-        format!("stale {}", self.name_of(&lease.message))
+    fn show_stale(&self, stale: &Stale) -> String {
+        let why = match stale.why {
+            WhyStale::Over => String::new(),
+            why => format!(" {why:?}").to_lowercase(),
+        };
+        format!("stale {}{why}", self.name_of(&stale.lease.message))
     }
 
     fn show_sent(&mut self, names: &[&str], sent: &Sent) -> String {
@@ -201,7 +204,9 @@ impl World {
     fn show_grant(&mut self, queue: &str, grant: &Grant) -> String {
         let name = self.names.get(&grant.message).expect("a message that was sent").clone();
         let leases = self.leases.entry(name.clone()).or_default();
-        let rises = leases.last().is_none_or(|(last, _)| last.generation < grant.generation);
+        let mut of_this = leases.iter().filter(|(last, _)| last.delivery == grant.delivery);
+        let rises = of_this
+            .all(|(last, _)| last.generation < grant.generation || grant.lease_until == grant.leased_at);
         assert!(rises, "the generation of {name} does not rise");
         leases.push((grant.lease(), queue.to_owned()));
         let dead = show_dead(grant.dead_letter.as_deref());

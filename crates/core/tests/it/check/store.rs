@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use millpond_core::id::{CommitSequence, QueueNumber, Sequence};
+use millpond_core::id::{CommitSequence, LogNumber, QueueNumber, Sequence};
 use millpond_core::row::{
-    CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, QueueRow, UploadRow,
+    CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, QueueRow, RunRow,
+    SegmentRow, UploadRow,
 };
 use millpond_core::{ChangeSet, DeliveryChange, OpenState, Page, RowKey, Rows, Scan};
 
@@ -19,11 +20,28 @@ pub(crate) struct Store {
     /// Lengths.
     pub(crate) chunks: BTreeMap<(Sequence, u32), usize>,
     pub(crate) uploads: BTreeMap<Sequence, u32>,
+    segments: BTreeMap<(QueueNumber, u64), SegmentRow>,
+    pub(crate) runs: BTreeMap<(QueueNumber, LogNumber), RunRow>,
+    /// What was ever written, as a measure of work.
+    pub(crate) rows_written: usize,
 }
 
 impl Store {
     pub(crate) fn write(&mut self, changes: ChangeSet) {
         self.commit = changes.commit;
+        self.rows_written += changes.row_count();
+        self.segments.retain(|(log, _), _| {
+            !changes.segments_cleared.contains(log) && !changes.queues_removed.contains(log)
+        });
+        for key in &changes.segments_removed {
+            self.segments.remove(key);
+        }
+        self.segments.extend(changes.segments_put.iter().map(|row| ((row.log, row.index), row.clone())));
+        self.runs.retain(|(cursor, _), _| !changes.queues_removed.contains(cursor));
+        for key in &changes.runs_removed {
+            self.runs.remove(key);
+        }
+        self.runs.extend(changes.runs_put.iter().map(|row| ((row.cursor, row.first), *row)));
         self.environment = changes.environment;
         self.queues.extend(changes.queues_put.into_iter().map(|row| (row.number, row)));
         self.counters.extend(changes.counters.into_iter().map(|row| (row.queue, row)));
@@ -68,7 +86,8 @@ impl Store {
 
     /// Every chunk is a message's or an upload's, and none of theirs is missing.
     fn check_chunks(&self) {
-        let owned = self.deliveries.values().map(|row| (row.sequence, row.chunks));
+        let owned = self.deliveries.values().filter(|row| !row.is_progress());
+        let owned = owned.map(|row| (row.sequence, row.chunks));
         let loose = self.uploads.iter().map(|(&sequence, &chunks)| (sequence, chunks));
         let mut expected: Vec<_> = owned
             .chain(loose)
@@ -92,6 +111,8 @@ impl Store {
             commit: self.commit,
             environment: self.environment.clone(),
             queues: self.queues.values().map(with_counters).collect(),
+            segments: self.segments.values().cloned().collect(),
+            runs: self.runs.values().copied().collect(),
             restored,
             now,
         }
@@ -103,6 +124,10 @@ impl Store {
             match key {
                 RowKey::Delivery(sequence) => {
                     rows.deliveries.push((*sequence, self.deliveries.get(sequence).cloned()));
+                }
+                RowKey::Progress(key) => {
+                    let row = self.deliveries.values().find(|row| row.progress_key() == Some(*key));
+                    rows.progress.push((*key, row.cloned()));
                 }
                 RowKey::Dedup(key) => rows.dedup.push((key.clone(), self.dedup.get(key).cloned())),
             }

@@ -124,17 +124,19 @@ fn policy(name: &str) -> QueueSpec {
             ..QueueSpec::default()
         },
         "sylphx" => QueueSpec::default(),
+        "topic" => QueueSpec::topic(),
         other => panic!("{other} is no policy"),
     }
 }
 
 /// The policies that a `create` or an `update` names.
 pub(crate) fn spec(words: &Words<'_>) -> QueueSpec {
-    let mut spec = policy(words.get("policy").unwrap_or("sylphx"));
+    let is_topic = words.bare.first().is_some_and(|name| name.contains('/'));
+    let mut spec = policy(words.get("policy").unwrap_or(if is_topic { "topic" } else { "sylphx" }));
     for (key, value) in words.pairs() {
         let count = || value.parse().unwrap_or_else(|_| panic!("{key}={value} is no number"));
         match key {
-            "policy" | "annotations" | "digest" | "etag" | "once" => {}
+            "policy" | "annotations" | "digest" | "etag" | "once" | "start" => {}
             "deliveries_max" => {
                 spec.attempt_limit = Some(AttemptLimit { max: count(), counts: Counted::Deliveries });
             }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_core::command::{
-    AppendUpload, BeginUpload, Browse, CreateQueue, Cursor, DeleteQueue, FinishUpload, Idempotency, Lease,
-    LeaseRef, MessageRef, MoveMessages, NewMessage, Once, OpenData, PinId, PurgeTarget, Require, Revive,
-    Send, Settle, SettleAction, Settlement, UpdateQueue, WaiterId,
+    AppendUpload, BeginUpload, Browse, CreateQueue, Cursor, DeleteQueue, FinishUpload, Holder, Idempotency,
+    Lease, LeaseMessage, LeaseRef, Listed, MessageRef, MoveMessages, NewMessage, Once, OpenData, PinId,
+    PurgeTarget, Reading, Require, Revive, Send, Settle, SettleAction, Settlement, Start, UpdateQueue,
+    WaiterId,
 };
 use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence, UploadId};
 use millpond_core::outcome::Tally;
@@ -55,6 +56,11 @@ impl World {
             settings.bytes = words.number("bytes").unwrap_or(settings.bytes);
             settings.browse_bytes = words.number("browse_bytes").unwrap_or(settings.browse_bytes);
             settings.queues = words.number("queues").unwrap_or(settings.queues);
+            settings.topics = words.number("topics").unwrap_or(settings.topics);
+            settings.groups = words.number("groups").unwrap_or(settings.groups);
+            settings.partitions = words.number("partitions").unwrap_or(settings.partitions);
+            settings.runs = words.number("runs").unwrap_or(settings.runs);
+            settings.remembered_acks = words.number("acks").unwrap_or(settings.remembered_acks);
             settings.waiters = words.number("waiters").unwrap_or(settings.waiters);
             settings.inline_bytes = words.number("inline").unwrap_or(settings.inline_bytes);
             settings.chunk_bytes = words.number("chunk").unwrap_or(settings.chunk_bytes);
@@ -110,6 +116,15 @@ impl World {
                 return answers;
             }
             "stored" => return vec![self.stored()],
+            "runs" => {
+                let runs = self.store.runs.values().map(|run| format!("{}-{}", run.first, run.last));
+                let runs: Vec<_> = runs.collect();
+                return vec![if runs.is_empty() { "none".to_owned() } else { runs.join(" ") }];
+            }
+            "written" => {
+                let written = std::mem::take(&mut self.store.rows_written);
+                return vec![format!("{written} rows")];
+            }
             "look_up" => {
                 self.look_up(words.bare[0].parse().expect("a number"));
                 return Vec::new();
@@ -224,7 +239,7 @@ impl World {
             let upload = self.uploads.iter().rfind(|(_, (id, ..))| id.sequence == *sequence);
             message.or(upload.map(|(name, _)| name)).cloned().unwrap_or_else(|| "unknown".to_owned())
         };
-        let owned = self.store.deliveries.values().filter(|row| row.chunks > 0);
+        let owned = self.store.deliveries.values().filter(|row| row.chunks > 0 && !row.is_progress());
         let owned = owned.map(|row| format!("{}:{}", name(&row.sequence), row.chunks));
         let loose =
             self.store.uploads.iter().map(|(sequence, count)| format!("({}:{count})", name(sequence)));
@@ -254,7 +269,8 @@ impl World {
         known.cloned().unwrap_or_else(|| {
             // A lease that never was.
             let message = self.message(message);
-            (LeaseRef { message, generation: LeaseGeneration(1) }, "jobs".to_owned())
+            let lease = LeaseRef { delivery: message.sequence, message, generation: LeaseGeneration(1) };
+            (lease, "jobs".to_owned())
         })
     }
 
@@ -275,6 +291,7 @@ impl World {
         match words.verb {
             "create" => Command::CreateQueue(CreateQueue {
                 name: words.bare[0].into(),
+                start: if words.get("start") == Some("latest") { Start::Latest } else { Start::Earliest },
                 spec: spec(words),
                 annotations: "{}".into(),
                 validate_only: words.has("validate_only"),
@@ -295,6 +312,7 @@ impl World {
                 validate_only: false,
             }),
             "list" => Command::ListQueues {
+                listed: listed(words.bare.first().copied()),
                 after: words.get("after").map(Into::into),
                 descending: words.has("descending"),
                 limit: words.number("limit").unwrap_or(50),
@@ -333,6 +351,12 @@ impl World {
             "space" => Command::SetSpace { low: words.has("low") },
             "send" => Command::Send(self.send(words, &words.bare, &queue())),
             "lease" => Command::Lease(self.lease(words, queue())),
+            "take" => Command::LeaseMessage(LeaseMessage {
+                queue: queue(),
+                message: self.message(words.bare[0]),
+                visibility_timeout: words.time("timeout"),
+                reading: reading(words),
+            }),
             "cancel" => Command::CancelWait(self.waiter(words.bare[0])),
             "undo" => Command::Undo(words.bare.iter().map(|text| self.lease_of(text).0).collect()),
             "settle" | "ack" | "nack" | "extend" => Command::Settle(self.settle(words)),
@@ -450,6 +474,7 @@ impl World {
             wait: words.time("wait").unwrap_or_default(),
             max_wait: words.time("max_wait"),
             waiter: WaiterId(self.waiters.len() as u64),
+            reading: reading(words),
         }
     }
 
@@ -464,7 +489,12 @@ impl World {
         let bare = words.bare.iter().map(|lease| (words.verb, *lease));
         let settlements = bare.chain(named).map(|(verb, text)| {
             let (lease, queue) = self.lease_of(text);
-            Settlement { queue: words.get("queue").unwrap_or(&queue).into(), lease, action: action(verb) }
+            let queue = words.get("queue").unwrap_or(&queue).into();
+            let holder = Holder {
+                asked_at: words.get("asked").map(time),
+                partition: words.get("partition").map(Into::into),
+            };
+            Settlement { queue, lease, action: action(verb), holder }
         });
         let sends = words.all("send").map(|text| {
             let (queue, name) = text.split_once(':').expect("queue:message");
@@ -476,5 +506,24 @@ impl World {
             sends: sends.collect(),
             require: if words.get("require") == Some("all") { Require::All } else { Require::Fresh },
         }
+    }
+}
+
+/// How a group is read.
+fn reading(words: &Words<'_>) -> Reading {
+    Reading {
+        partition: words.get("partition").map(Into::into),
+        in_flight_max: words.number("in_flight"),
+        look: words.has("look"),
+    }
+}
+
+/// What a list shows: `topics`, `groups` or `partitions` of topic `t`, or queues.
+fn listed(word: Option<&str>) -> Listed {
+    match word {
+        Some("topics") => Listed::Topics,
+        Some("groups") => Listed::Groups("topics/t".into()),
+        Some("partitions") => Listed::Partitions("topics/t".into()),
+        _ => Listed::Queues,
     }
 }

@@ -1,0 +1,100 @@
+//! Partitions of a topic: a log each, read alone or together.
+
+use crate::check::check;
+
+#[test]
+fn a_pinned_reader_sees_one_partition_and_an_unpinned_one_all_of_them_by_time() {
+    check(
+        "create topics/t
+        create topics/t/partitions/p
+        create topics/t/partitions/q
+        create topics/t/groups/pinned
+        create topics/t/groups/all
+        send a queue=topics/t/partitions/q
+        -> sent
+        after 1
+        send b queue=topics/t/partitions/p
+        -> sent
+        after 1
+        send c queue=topics/t
+        -> sent
+        after 1
+        send d queue=topics/t/partitions/p
+        -> sent
+        lease queue=topics/t/groups/pinned max=10 partition=p
+        -> b#1 deliveries=1 until=63, d#1 deliveries=1 until=63
+        lease queue=topics/t/groups/pinned max=10 partition=none
+        -> nothing
+        lease queue=topics/t/groups/all max=10
+        -> a#1 deliveries=1 until=63, b#2 deliveries=1 until=63, c#1 deliveries=1 until=63, d#2 deliveries=1 until=63
+        show queue=topics/t
+        -> ready=4 why=delivering
+        show queue=topics/t/groups/pinned
+        -> ready=2 leased=2 why=delivering
+        ack b#1 partition=q
+        -> stale b unknown
+        ack b#1 partition=p",
+    );
+}
+
+#[test]
+fn a_group_read_pinned_and_unpinned_shares_its_progress() {
+    check(
+        "create topics/t
+        create topics/t/partitions/p
+        create topics/t/groups/g
+        send a b queue=topics/t/partitions/p
+        -> sent
+        send c queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g partition=p
+        -> a#1 deliveries=1 until=60
+        lease queue=topics/t/groups/g max=10
+        -> b#1 deliveries=1 until=60, c#1 deliveries=1 until=60
+        lease queue=topics/t/groups/g max=10 partition=p
+        -> nothing",
+    );
+}
+
+#[test]
+fn a_pinned_reader_waits_for_its_own() {
+    check(
+        "create topics/t
+        create topics/t/partitions/p
+        create topics/t/groups/g
+        lease queue=topics/t/groups/g wait=20 as=pinned partition=p
+        -> waits
+        lease queue=topics/t/groups/g wait=20 as=any
+        -> waits
+        send a queue=topics/t
+        -> sent
+        -> any: a#1 deliveries=1 until=60
+        send b queue=topics/t/partitions/p
+        -> sent
+        -> pinned: b#1 deliveries=1 until=60",
+    );
+}
+
+#[test]
+fn limits_of_a_group_hold_over_all_partitions() {
+    check(
+        "create topics/t
+        create topics/t/partitions/p
+        create topics/t/groups/g concurrency=2
+        send a b queue=topics/t/partitions/p
+        -> sent
+        send c queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g partition=p max=1
+        -> a#1 deliveries=1 until=60
+        lease queue=topics/t/groups/g max=10
+        -> b#1 deliveries=1 until=60
+        lease queue=topics/t/groups/g max=10
+        -> nothing
+        show queue=topics/t/groups/g
+        -> ready=1 leased=2 why=concurrency_full limit=2 until=60
+        ack a#1
+        lease queue=topics/t/groups/g max=10
+        -> c#1 deliveries=1 until=60",
+    );
+}
