@@ -443,6 +443,12 @@ fn topics_groups_and_partitions_are_listed_and_limited() {
         -> topics/t/groups/b why=empty, and more
         list partitions
         -> topics/t/partitions/p why=empty
+        list groups of=topics/t/partitions/p
+        -> refused: unsuited
+        list groups of=topics/t/groups/a
+        -> refused: unsuited
+        list groups of=topics/w
+        -> refused: queue_not_found
         list
         -> none
         delete topics/t/groups/a
