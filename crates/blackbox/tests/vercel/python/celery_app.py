@@ -9,15 +9,14 @@ from vercel.integrations.celery import install_vercel_celery_integration
 
 install_vercel_celery_integration(set_default_result_backend=False, register_queues=False)
 
-from celery import Celery  # noqa: E402  after the integration, which it is told about when it is loaded
+from celery import Celery, exceptions  # noqa: E402  after the integration, which it is told about when it is loaded
 
 RESULTS = Path(os.environ["RESULTS"])
-# How long a killed worker's task waits for another. The client extends leases after ten seconds at the earliest: no task
-# may run longer than this.
-LEASE_SECONDS = 5
-
 app = Celery(os.environ["CELERY_APP"], broker="vercel-poll://", backend=RESULTS.as_uri())
-app.conf.broker_transport_options = {"lease_duration": LEASE_SECONDS, "polling_interval": 0.1}
+app.conf.broker_transport_options = {"polling_interval": 0.1}
+if "LEASE_SECONDS" in os.environ:
+    # The client extends leases after ten seconds at the earliest: with less no task may run for longer than this.
+    app.conf.broker_transport_options["lease_duration"] = int(os.environ["LEASE_SECONDS"])
 # What is acknowledged before it has run is lost with its worker.
 app.conf.task_acks_late = True
 app.conf.worker_prefetch_multiplier = 1
@@ -41,6 +40,15 @@ def twice_failing(self, countdown):
     if self.request.retries < 2:
         raise self.retry(countdown=countdown)
     return self.request.retries
+
+
+@app.task(name="once_rejected")
+def once_rejected():
+    first = not (RESULTS / "rejected").exists()
+    (RESULTS / "rejected").touch()
+    note("once_rejected")
+    if first:
+        raise exceptions.Reject("on purpose", requeue=True)
 
 
 @app.task(name="endless_once")

@@ -10,7 +10,10 @@ from vercel.integrations.dramatiq import VercelQueueBroker
 RESULTS = Path(os.environ["RESULTS"])
 
 # The prefix keeps this run's topics apart from those of others.
-broker = VercelQueueBroker(poll=True, queue_name_prefix=os.environ["DRAMATIQ_PREFIX"])
+LEASE_SECONDS = 8
+broker = VercelQueueBroker(
+    poll=True, queue_name_prefix=os.environ["DRAMATIQ_PREFIX"], lease_duration=LEASE_SECONDS
+)
 dramatiq.set_broker(broker)
 
 

@@ -25,7 +25,7 @@ os.environ |= {
 }
 sys.path.insert(0, str(HERE))
 
-from dramatiq_app import broker, ever_failing, later, twice_failing, work  # noqa: E402  reads the environment
+from dramatiq_app import LEASE_SECONDS, broker, ever_failing, later, twice_failing, work  # noqa: E402  reads the environment
 
 
 def notes(actor):
@@ -46,12 +46,21 @@ class DramatiqTest(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.worker.send_signal(signal.SIGTERM)
-        status = cls.worker.wait(WITHIN_SECONDS)
+        try:
+            status = cls.worker.wait(WITHIN_SECONDS)
+        except subprocess.TimeoutExpired:
+            cls.worker.kill()
+            status = cls.worker.wait()
         log = cls.log.read_text()
+        over = time.time() + LEASE_SECONDS
+        while time.time() < over:
+            time.sleep(over - time.time())
+        left = [message for queue in ("default", "default.DQ") for message in broker.poll_messages(queue, 1)]
         broker.close()
         RESULTS.cleanup()
         # What the server refused would be in the log as an error of the client's.
         assert status == 0 and "vercel.queue._internal.errors" not in log, log
+        assert not left, f"not acknowledged: {left}"
 
     def until(self, done):
         deadline = time.monotonic() + WITHIN_SECONDS
