@@ -23,6 +23,11 @@ pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
             bytes: if random.chance(400) { random.between(300, 2_500) } else { u64::MAX },
             browse_bytes: if random.chance(300) { random.between(20, 200) } else { u64::MAX },
             queues: random.size(5, 8),
+            topics: random.size(1, 3),
+            groups: random.size(2, 4),
+            partitions: random.size(1, 4),
+            runs: if random.chance(350) { random.size(0, 3) } else { 10_000 },
+            remembered_acks: if random.chance(500) { random.size(0, 6) } else { 100_000 },
             waiters: random.size(3, 10),
             inline_bytes,
             chunk_bytes,
@@ -63,6 +68,28 @@ fn draw_backoff(random: &mut Random) -> Option<Backoff> {
             jitter_permille: (low, random.count(low.max(1), 2_000)),
         }
     })
+}
+
+/// Policies of a topic or a group.
+pub fn draw_topic_spec(random: &mut Random) -> QueueSpec {
+    let long = random.chance(400);
+    let spec = QueueSpec {
+        at_limit: AtLimit::Drop,
+        finished_retention: Duration::ZERO,
+        fresh_first: random.chance(700),
+        retention: Some(if long {
+            random.millis(120_000, 4_000_000)
+        } else {
+            random.millis(60_000, 120_000)
+        }),
+        ..draw_spec(random, &[])
+    };
+    // Vercel's: messages are tried until they expire.
+    if random.chance(500) {
+        QueueSpec { attempt_limit: None, lost_lease: QueueSpec::topic().lost_lease, ..spec }
+    } else {
+        spec
+    }
 }
 
 /// Policies of one queue; `names` may serve as dead-letter queues.

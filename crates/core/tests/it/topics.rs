@@ -299,6 +299,30 @@ fn a_call_may_allow_less_in_flight_than_the_group() {
 }
 
 #[test]
+fn a_call_that_waits_for_less_in_flight_holds_nobody_up() {
+    check(
+        "create topics/t
+        create topics/t/groups/g
+        lease queue=topics/t/groups/g wait=20 as=one in_flight=1
+        -> waits
+        lease queue=topics/t/groups/g wait=20 as=two in_flight=1
+        -> waits
+        lease queue=topics/t/groups/g wait=20 as=three
+        -> waits
+        send a queue=topics/t
+        -> sent
+        -> one: a#1 deliveries=1 until=60
+        send b queue=topics/t
+        -> sent
+        -> three: b#1 deliveries=1 until=60
+        ack a#1 b#1
+        send c queue=topics/t
+        -> sent
+        -> two: c#1 deliveries=1 until=60",
+    );
+}
+
+#[test]
 fn a_look_leases_nothing() {
     check(
         "create topics/t
@@ -441,6 +465,12 @@ fn topics_groups_and_partitions_are_listed_and_limited() {
         -> topics/t/groups/b why=empty, and more
         list partitions
         -> topics/t/partitions/p why=empty
+        list groups of=topics/t/partitions/p
+        -> refused: unsuited
+        list groups of=topics/t/groups/a
+        -> refused: unsuited
+        list groups of=topics/w
+        -> refused: queue_not_found
         list
         -> none
         delete topics/t/groups/a

@@ -153,3 +153,32 @@ fn limits_of_a_group_hold_over_all_partitions() {
         -> c#1 deliveries=1 until=60",
     );
 }
+
+#[test]
+fn a_partition_has_the_policies_of_its_topic_and_no_others() {
+    check(
+        "create topics/t retention=60
+        create topics/t/partitions/p retention=300
+        send a queue=topics/t/partitions/p
+        -> sent
+        get a queue=topics/t/partitions/p
+        -> a ready counts=0/0/0 due=0 expires=60
+        update topics/t/partitions/p retention=300
+        -> generation=1 revision=1
+        send b queue=topics/t/partitions/p
+        -> sent
+        get b queue=topics/t/partitions/p
+        -> b ready counts=0/0/0 due=0 expires=60
+        update topics/t retention=100
+        -> generation=2 revision=2
+        send c queue=topics/t/partitions/p
+        -> sent
+        reopen
+        send d queue=topics/t/partitions/p
+        -> sent
+        get c queue=topics/t/partitions/p
+        -> c ready counts=0/0/0 due=0 expires=100
+        get d queue=topics/t/partitions/p
+        -> d ready counts=0/0/0 due=1 expires=101",
+    );
+}

@@ -8,9 +8,10 @@ use millpond_core::{Command, Outcome, Rejection};
 
 use super::{Scene, large, send};
 use crate::auditor::{Answered, Auditor, Verdict, demand};
+use crate::names::{Kind, kind_of};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
-    let queue = scene.queue();
+    let queue = scene.destination();
     let mut message = send::draw_message(scene);
     let token = scene.workload.token();
     let random = &mut *scene.random;
@@ -54,6 +55,7 @@ pub(super) fn predict(auditor: &mut Auditor, begin: &BeginUpload, answered: &Ans
                 Rejection::QueueNotFound { name } => {
                     *name == begin.queue && auditor.queue(&begin.queue).is_none()
                 }
+                Rejection::Unsuited { .. } => kind_of(&begin.queue) == Kind::Group,
                 Rejection::OutOfRange { .. } => !is_valid(auditor, begin),
                 Rejection::StorageFull => auditor.space_low,
                 Rejection::DedupLimit { limit } => auditor.keys_may_be_full(*limit),

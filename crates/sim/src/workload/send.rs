@@ -10,6 +10,7 @@ use millpond_core::{Command, Outcome, Rejection};
 
 use super::Scene;
 use crate::auditor::{Answered, Auditor, Verdict, attributes_of, demand};
+use crate::names::{Kind, kind_of};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     Command::Send(draw(scene))
@@ -36,7 +37,7 @@ pub(super) fn draw_message(scene: &mut Scene<'_>) -> NewMessage {
 
 /// A send, with the keys and mistakes of clients.
 pub(super) fn draw(scene: &mut Scene<'_>) -> Send {
-    let queue = scene.queue();
+    let queue = scene.destination();
     let count = if scene.random.chance(250) { scene.random.size(2, 6) } else { 1 };
     let mut messages: Vec<_> = (0..count).map(|_| draw_message(scene)).collect();
     let random = &mut *scene.random;
@@ -66,9 +67,12 @@ pub(super) fn message_fits(auditor: &Auditor, queue: &str, message: &NewMessage)
     let Some(queue) = auditor.queue(queue) else { return true };
     let delay = message.delay.unwrap_or(queue.spec.delay);
     let life = [queue.spec.retention, message.time_to_live].into_iter().flatten().min();
+    // A topic takes a message that nobody will ever see.
+    let is_log = queue.role.is_log();
     delay <= DELAY_MAX
         && message.time_to_live.is_none_or(|life| life >= LEASE_MIN)
-        && (delay.is_zero() || life.is_none_or(|life| delay < life))
+        && (delay.is_zero() || life.is_none_or(|life| delay < life || is_log && delay == life))
+        && (!is_log || message.priority == 0)
         && message.content.data.held().len() <= auditor.settings.chunk_bytes
 }
 
@@ -111,6 +115,7 @@ pub(super) fn may_be_refused(
 ) -> bool {
     match rejection {
         Rejection::QueueNotFound { name } => *name == send.queue && auditor.queue(&send.queue).is_none(),
+        Rejection::Unsuited { .. } => kind_of(&send.queue) == Kind::Group,
         Rejection::OutOfRange { .. } => !is_valid(auditor, send),
         Rejection::StorageFull => auditor.space_low,
         Rejection::ByteLimit { .. } | Rejection::MessageLimit { .. } => {
