@@ -45,7 +45,9 @@ macro_rules! error_codes {
 }
 
 error_codes! {
+    BeyondExpiry "beyond_expiry" 400 final "lease would outlive its message",
     ByteLimit "byte_limit" 429 retry "environment holds too many bytes",
+    ConcurrencyLimit "concurrency_limit" 429 retry "as many messages are in flight as the call allows",
     CrossOrigin "cross_origin" 403 final "request comes from another web origin",
     DedupLimit "dedup_limit" 429 final "too many live idempotency keys",
     EnvironmentNotFound "environment_not_found" 404 final "environment does not exist",
@@ -57,8 +59,10 @@ error_codes! {
     InvalidState "invalid_state" 409 final "resource is in a state that forbids this",
     LeaseStale "lease_stale" 409 final "lease is no longer held",
     MalformedJson "malformed_json" 400 final "body is not valid json",
+    MessageDelayed "message_delayed" 409 final "message is not visible yet",
     MessageLimit "message_limit" 429 retry "environment holds too many messages",
     MessageNotFound "message_not_found" 404 final "message does not exist",
+    MessageSettled "message_settled" 410 final "group has settled the message",
     MethodNotAllowed "method_not_allowed" 405 final "route has no such method",
     MissingField "missing_field" 400 final "required field is missing",
     NotFound "not_found" 404 final "no such route",
@@ -70,12 +74,14 @@ error_codes! {
     QueueNotFound "queue_not_found" 404 final "queue does not exist",
     RangeNotSatisfiable "range_not_satisfiable" 416 final "range lies behind the end of the data",
     RequestTimeout "request_timeout" 408 retry "request did not arrive in time",
+    RunLimit "run_limit" 429 final "group took too many messages out of their order",
     ServerOverloaded "server_overloaded" 429 retry "server has too much waiting work",
     ShuttingDown "shutting_down" 503 retry "server is shutting down",
     StorageCorrupt "storage_corrupt" 500 final "what is stored cannot be used",
     StorageFull "storage_full" 507 retry "storage is full",
     StorageUnavailable "storage_unavailable" 503 retry "storage cannot be reached",
     UnknownField "unknown_field" 400 final "field does not exist",
+    UnsuitedResource "unsuited_resource" 400 final "resource is not of the kind that this needs",
     UnsupportedMediaType "unsupported_media_type" 415 final "content type is not supported",
     UploadLimit "upload_limit" 429 retry "too much is being uploaded",
 }
@@ -119,6 +125,7 @@ mod tests {
             ErrorCode::all().iter().filter(|code| code.retryable()).map(|c| c.as_str()).collect();
         let expected = [
             "byte_limit",
+            "concurrency_limit",
             "message_limit",
             "outcome_unknown",
             "request_timeout",

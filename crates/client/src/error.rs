@@ -187,7 +187,9 @@ macro_rules! error_codes {
 }
 
 error_codes! {
+    BeyondExpiry "beyond_expiry",
     ByteLimit "byte_limit",
+    ConcurrencyLimit "concurrency_limit",
     CrossOrigin "cross_origin",
     DedupLimit "dedup_limit",
     EnvironmentNotFound "environment_not_found",
@@ -199,8 +201,10 @@ error_codes! {
     InvalidState "invalid_state",
     LeaseStale "lease_stale",
     MalformedJson "malformed_json",
+    MessageDelayed "message_delayed",
     MessageLimit "message_limit",
     MessageNotFound "message_not_found",
+    MessageSettled "message_settled",
     MethodNotAllowed "method_not_allowed",
     MissingField "missing_field",
     NotFound "not_found",
@@ -212,12 +216,14 @@ error_codes! {
     QueueNotFound "queue_not_found",
     RangeNotSatisfiable "range_not_satisfiable",
     RequestTimeout "request_timeout",
+    RunLimit "run_limit",
     ServerOverloaded "server_overloaded",
     ShuttingDown "shutting_down",
     StorageCorrupt "storage_corrupt",
     StorageFull "storage_full",
     StorageUnavailable "storage_unavailable",
     UnknownField "unknown_field",
+    UnsuitedResource "unsuited_resource",
     UnsupportedMediaType "unsupported_media_type",
     UploadLimit "upload_limit",
 }

@@ -57,7 +57,13 @@ pub(crate) async fn deliver(
 
 async fn create(engine: &Engine) -> Result<(), Box<dyn Error>> {
     let spec = QueueSpec { visibility_timeout: Duration::from_secs(10), ..QueueSpec::default() };
-    let create = CreateQueue { name: QUEUE.into(), spec, annotations: "{}".into(), validate_only: false };
+    let create = CreateQueue {
+        name: QUEUE.into(),
+        start: Default::default(),
+        spec,
+        annotations: "{}".into(),
+        validate_only: false,
+    };
     match submit(engine, Command::CreateQueue(create)).await?.outcome {
         Outcome::Queue(_) => Ok(()),
         // A refusal is an answer like any other; an error is a store that failed.
@@ -98,6 +104,7 @@ async fn work(engine: &Engine) -> Result<Vec<String>, Box<dyn Error>> {
         max_wait: None,
         // The engine names the call.
         waiter: WaiterId(0),
+        reading: Default::default(),
     };
     let mut answer = submit(engine, Command::Lease(lease)).await?;
     let Outcome::Leased(grants) = answer.outcome else {
@@ -112,7 +119,12 @@ async fn work(engine: &Engine) -> Result<Vec<String>, Box<dyn Error>> {
         .iter()
         .map(|content| String::from_utf8_lossy(content.data.held()).into_owned())
         .collect();
-    let settlement = |lease| Settlement { queue: QUEUE.into(), lease, action: SettleAction::Ack };
+    let settlement = |lease| Settlement {
+        queue: QUEUE.into(),
+        lease,
+        action: SettleAction::Ack,
+        holder: Default::default(),
+    };
     let settle = Settle {
         settlements: grants.iter().map(|grant| settlement(grant.lease())).collect(),
         // What is sent here commits together with the acks, or not at all.

@@ -143,6 +143,8 @@ impl Environment {
                 commit: opened.commit,
                 environment: opened.environment,
                 queues: opened.queues,
+                segments: opened.segments,
+                runs: opened.runs,
                 restored: opened.lineage == Lineage::Restored,
                 now,
             },

@@ -6,9 +6,10 @@
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use millpond_api::{ErrorCode, InputError, Problem};
+use millpond_api::{ErrorCode, InputError, Problem, time};
 use millpond_core::Rejection;
 use millpond_core::outcome::DeadLetterProblem;
+use millpond_core::time::Timestamp;
 use millpond_engine::EngineError;
 
 /// How long a client should wait before it tries an overloaded server again.
@@ -227,6 +228,15 @@ impl From<Rejection> for ApiError {
                 let detail = format!("dead letters of {queue} go to {to}: redrive them from there");
                 Self::new(ErrorCode::InvalidState, detail)
             }
+            Rejection::AlreadySettled { message } => {
+                let detail = format!("the group has settled message {message}");
+                Self::new(ErrorCode::MessageSettled, detail)
+            }
+            Rejection::BeyondExpiry { expires_at, requested } => beyond_expiry(expires_at, requested),
+            Rejection::ConcurrencyReached { in_flight, limit } => {
+                let detail = format!("{in_flight} messages are in flight, limit {limit}");
+                Self::quota(ErrorCode::ConcurrencyLimit, detail, u64::from(limit))
+            }
             Rejection::DeadLetterQueueInvalid { name, problem } => dead_letter_queue_invalid(&name, problem),
             Rejection::ByteLimit { held, more, limit } => {
                 let detail =
@@ -253,6 +263,11 @@ impl From<Rejection> for ApiError {
                     format!("the environment holds {held} messages and this call adds {more}, limit {limit}");
                 Self::quota(ErrorCode::MessageLimit, detail, limit)
             }
+            Rejection::MessageDelayed { message, until } => {
+                let until = time::render(until.as_millis());
+                let detail = format!("message {message} is not visible before {until}");
+                Self::new(ErrorCode::MessageDelayed, detail)
+            }
             Rejection::MessageLeased { message, .. } => {
                 Self::new(ErrorCode::InvalidState, format!("message {message} is leased"))
             }
@@ -267,16 +282,25 @@ impl From<Rejection> for ApiError {
                 let detail = format!("it is the dead-letter queue of {by}; force deletes it even so");
                 Self::new(ErrorCode::InvalidState, detail)
             }
-            Rejection::QueueLimit { limit } => {
-                let detail = format!("the environment has {limit} queues, which is the limit");
+            Rejection::QueueLimit { what, limit } => {
+                let of = if matches!(what, "groups" | "partitions") { "topic" } else { "environment" };
+                let detail = format!("the {of} has {limit} {what}, which is the limit");
                 Self::limited(ErrorCode::QueueLimit, detail, limit)
             }
             Rejection::QueueNotFound { name } => {
                 Self::new(ErrorCode::QueueNotFound, format!("queue {name} does not exist"))
             }
+            Rejection::RunLimit { limit } => {
+                let detail =
+                    format!("the group took {limit} runs of messages out of their order, which is the limit");
+                Self::limited(ErrorCode::RunLimit, detail, limit)
+            }
             Rejection::StorageFull => {
                 Self::new(ErrorCode::StorageFull, "the store has no room for new messages")
                     .retry_after_ms(RETRY_UNAVAILABLE_MS)
+            }
+            Rejection::Unsuited { name, wanted } => {
+                Self::new(ErrorCode::UnsuitedResource, format!("{name} does not do this, expected {wanted}"))
             }
             Rejection::UploadLimit { what, limit } => upload_limit(what, limit),
             Rejection::UploadLost => {
@@ -298,6 +322,12 @@ fn dead_letter_queue_invalid(name: &str, problem: DeadLetterProblem) -> ApiError
     };
     let field = "spec.dead_letter_queue";
     ApiError::field(field, name, format!("{field} is {name}, {why}"))
+}
+
+fn beyond_expiry(expires_at: Timestamp, requested: Timestamp) -> ApiError {
+    let [expires_at, requested] = [expires_at, requested].map(|at| time::render(at.as_millis()));
+    let detail = format!("the lease would last to {requested}, the message lives to {expires_at}");
+    ApiError::limited(ErrorCode::BeyondExpiry, detail, expires_at).about("visibility_timeout")
 }
 
 fn upload_limit(what: &str, limit: u64) -> ApiError {

@@ -117,11 +117,22 @@ mod tests {
         }
     }
 
+    /// Codes that only topics and their groups get, which this document does not describe.
+    const OF_TOPICS: [ErrorCode; 6] = [
+        ErrorCode::BeyondExpiry,
+        ErrorCode::ConcurrencyLimit,
+        ErrorCode::MessageDelayed,
+        ErrorCode::MessageSettled,
+        ErrorCode::RunLimit,
+        ErrorCode::UnsuitedResource,
+    ];
+
     #[test]
     fn every_code_is_documented_somewhere() {
         let text = document()["components"]["responses"].to_string();
         for code in ErrorCode::all() {
-            assert!(text.contains(&format!("\"{code}\"")), "{code}");
+            let is_documented = text.contains(&format!("\"{code}\""));
+            assert_eq!(is_documented, !OF_TOPICS.contains(code), "{code}");
         }
     }
 

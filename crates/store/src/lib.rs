@@ -13,8 +13,12 @@
 //! - **Reads see whole commits.** An answer's `snapshot` names the last commit that it saw: all of it and nothing later.
 //!   A reader sees every commit that was finished before the read began.
 //! - **Changes fit the rows.** An inserted delivery or chunk is new, an updated or removed one is there; anything else
-//!   answers `Corrupt` and nothing happened. Queues, counters, remembered calls and uploads are written over what is
-//!   there, and removing one that is not there does nothing.
+//!   answers `Corrupt` and nothing happened. Queues, counters, remembered calls, uploads, segments and runs are written
+//!   over what is there, and removing one that is not there does nothing. Logs are cleared before segments are removed,
+//!   segments and runs are removed before any is written, and with a queue leave its counters, segments and runs, those
+//!   written by the same commit too.
+//! - **Progress is a delivery like others**, in all orders, and can be read by its cursor and message. It has no message
+//!   under its sequence: none leaves with it.
 //! - **Chunks are rows of their own.** A message leaves with its delivery, its chunks do not.
 //! - **Bytes come back as they came**, names and keys included, whatever they hold.
 
@@ -28,7 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_core::id::{CommitSequence, Sequence};
-use millpond_core::row::{CountersRow, EnvironmentRow, MessageContent, QueueRow};
+use millpond_core::row::{CountersRow, EnvironmentRow, MessageContent, QueueRow, RunRow, SegmentRow};
 use millpond_core::{ChangeSet, Page, RowKey, Rows, Scan};
 
 pub use error::{StoreError, StoreErrorKind};
@@ -43,6 +47,10 @@ pub struct Opened {
     pub environment: EnvironmentRow,
     /// All queues with their counters, deleted ones that are not swept yet included.
     pub queues: Vec<(QueueRow, CountersRow)>,
+    /// All segments of all logs, in the order of their keys.
+    pub segments: Vec<SegmentRow>,
+    /// All runs of all cursors, in the order of their keys.
+    pub runs: Vec<RunRow>,
     /// Whether this is the same data that the last owner left.
     pub lineage: Lineage,
 }
@@ -121,7 +129,7 @@ pub trait Store: Send {
 
 /// Reads of one environment. No read holds a snapshot for longer than the call.
 pub trait StoreReader: Send {
-    /// Reads deliveries and remembered calls by key, all from one snapshot, each kind in the order asked for.
+    /// Reads deliveries, progress and remembered calls by key, all from one snapshot, each kind in the order asked for.
     ///
     /// # Errors
     /// `Unavailable`, `Corrupt`, `Closed`.

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use millpond_core::id::CommitSequence;
 use millpond_core::row::{
-    ChunkRow, CountersRow, DedupRow, DeliveryRow, EnvironmentRow, MessageRow, QueueRow, UploadRow,
+    ChunkRow, CountersRow, DedupRow, DeliveryRow, EnvironmentRow, MessageRow, QueueRow, RunRow, SegmentRow,
+    UploadRow,
 };
 
 use crate::{Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory};
@@ -48,6 +49,10 @@ pub struct MemoryDump {
     pub chunks: Vec<ChunkRow>,
     /// All uploads.
     pub uploads: Vec<UploadRow>,
+    /// All segments.
+    pub segments: Vec<SegmentRow>,
+    /// All runs.
+    pub runs: Vec<RunRow>,
 }
 
 /// The disk itself.

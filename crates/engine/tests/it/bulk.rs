@@ -64,11 +64,17 @@ impl World {
                 max_wait: None,
                 wait: Duration::ZERO,
                 waiter: WaiterId(0),
+                reading: Default::default(),
             }))
             .await;
         answer.receipt.take().expect("grants").delivered();
         let Outcome::Leased(grants) = answer.outcome else { panic!("not leased") };
-        let nack = |lease| Settlement { queue: queue.into(), lease, action: SettleAction::Nack(delay) };
+        let nack = |lease| Settlement {
+            queue: queue.into(),
+            lease,
+            action: SettleAction::Nack(delay),
+            holder: Default::default(),
+        };
         let settle = Settle {
             settlements: grants.iter().map(|grant| nack(grant.lease())).collect(),
             sends: Vec::new(),

@@ -250,7 +250,8 @@ async fn a_read_that_fails_leaves_the_commits_under_way_in_doubt() {
     let mut leases = Vec::new();
     for data in ["one", "two"] {
         let Outcome::Sent(sent) = world.run(send("mail", data)).await.outcome else { panic!("not sent") };
-        leases.push(LeaseRef { message: sent.ids[0], generation: LeaseGeneration(1) });
+        let message = sent.ids[0];
+        leases.push(LeaseRef { delivery: message.sequence, message, generation: LeaseGeneration(1) });
     }
     world.engine.shut_down().await;
     let world = Arc::new(

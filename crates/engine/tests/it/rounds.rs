@@ -30,6 +30,7 @@ impl Machine {
             Self { environment: Environment::new(EnvironmentSettings::default(), opened, NOW), tickets: 0 };
         let create = CreateQueue {
             name: "mail".into(),
+            start: Default::default(),
             spec: QueueSpec::default(),
             annotations: "{}".into(),
             validate_only: false,

@@ -55,7 +55,13 @@ impl World {
     }
 
     pub(crate) async fn create(&self, name: &str, spec: QueueSpec) {
-        let create = CreateQueue { name: name.into(), spec, annotations: "{}".into(), validate_only: false };
+        let create = CreateQueue {
+            name: name.into(),
+            start: Default::default(),
+            spec,
+            annotations: "{}".into(),
+            validate_only: false,
+        };
         let answer = self.run(Command::CreateQueue(create)).await;
         assert!(matches!(answer.outcome, Outcome::Queue(_)), "{answer:?}");
     }
@@ -82,7 +88,8 @@ impl World {
     }
 
     pub(crate) async fn ack(&self, queue: &str, lease: LeaseRef) -> bool {
-        let settlement = Settlement { queue: queue.into(), lease, action: SettleAction::Ack };
+        let settlement =
+            Settlement { queue: queue.into(), lease, action: SettleAction::Ack, holder: Default::default() };
         let settle = Settle { settlements: vec![settlement], sends: Vec::new(), require: Require::Fresh };
         match self.run(Command::Settle(settle)).await.outcome {
             Outcome::Settled { stale, .. } => stale.is_empty(),
@@ -114,5 +121,6 @@ pub(crate) fn lease(queue: &str, wait: Duration) -> Command {
         wait,
         max_wait: None,
         waiter: WaiterId(0),
+        reading: Default::default(),
     })
 }

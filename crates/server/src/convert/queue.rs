@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use millpond_api::name::{EnvironmentName, QueueName, QueueReference};
 use millpond_api::purge::PurgeTarget;
 use millpond_api::queue::{Condition, ConditionStatus, Queue, QueueMeta, QueueStatus, QueueUpdate};
-use millpond_core::command::{self, CreateQueue};
+use millpond_core::command::{self, CreateQueue, Start};
 use millpond_core::outcome::QueueView;
 use millpond_core::row::QueueRow;
 use millpond_core::spec::QueueSpec;
@@ -30,7 +30,7 @@ pub(crate) fn to_create(
     validate_only: bool,
 ) -> Result<CreateQueue, ApiError> {
     let (spec, annotations) = merge(None, update, home)?;
-    Ok(CreateQueue { name: queue, spec, annotations, validate_only })
+    Ok(CreateQueue { name: queue, start: Start::default(), spec, annotations, validate_only })
 }
 
 /// Policies and annotations as they will be: what a call names, laid over the queue as it is, or over the defaults.

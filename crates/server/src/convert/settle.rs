@@ -4,8 +4,9 @@
 
 use millpond_api::name::EnvironmentName;
 use millpond_api::settle::{LeaseId, SettleRequest, SettleSend};
-use millpond_core::command::{LeaseRef, NewMessage, Require, Send, Settle, SettleAction, Settlement};
-use millpond_core::id::LeaseGeneration;
+use millpond_core::command::{Holder, LeaseRef, NewMessage, Require, Send, Settle, SettleAction, Settlement};
+use millpond_core::id::{LeaseGeneration, MessageId};
+use millpond_core::outcome::Stale;
 
 use crate::convert::message::new_message;
 use crate::convert::queue::queue_of;
@@ -14,7 +15,11 @@ use crate::error::ApiError;
 /// What the core is asked to settle.
 pub(crate) fn settlements(queue: &str, leases: &[LeaseId], action: SettleAction) -> Vec<Settlement> {
     let known = leases.iter().filter_map(lease_ref);
-    known.map(|lease| Settlement { queue: queue.into(), lease, action }).collect()
+    known.map(|lease| settlement(queue, lease, action)).collect()
+}
+
+fn settlement(queue: &str, lease: LeaseRef, action: SettleAction) -> Settlement {
+    Settlement { queue: queue.into(), lease, action, holder: Holder::default() }
 }
 
 /// Whether the core can be asked about this lease.
@@ -35,7 +40,7 @@ pub(crate) fn to_settle(
     let settlements = acks
         .chain(nacks)
         .chain(extends)
-        .filter_map(|(id, action)| Some(Settlement { queue: queue.into(), lease: lease_ref(id)?, action }));
+        .filter_map(|(id, action)| Some(settlement(queue, lease_ref(id)?, action)));
     let settlements = settlements.collect();
     let sends = request.sends.into_iter().enumerate();
     let sends = sends.map(|(at, send)| to_send(at, send, queue, home)).collect::<Result<_, _>>()?;
@@ -68,14 +73,14 @@ pub(crate) fn path_in_settle(field: &str) -> String {
 
 /// The leases to answer as stale: those that the core lists and those that it never saw. `stale` are its leases in
 /// request order; a lease that was named twice is taken to be stale where it stood last.
-pub(crate) fn stale_of(leases: Vec<LeaseId>, stale: &[LeaseRef]) -> Vec<LeaseId> {
+pub(crate) fn stale_of(leases: Vec<LeaseId>, stale: &[Stale]) -> Vec<LeaseId> {
     let mut rest = stale;
     let mut answer: Vec<LeaseId> = leases
         .into_iter()
         .rev()
         .filter(|id| match (lease_ref(id), rest.split_last()) {
             (None, _) => true,
-            (Some(lease), Some((last, before))) if lease == *last => {
+            (Some(lease), Some((last, before))) if lease == last.lease => {
                 rest = before;
                 true
             }
@@ -87,20 +92,26 @@ pub(crate) fn stale_of(leases: Vec<LeaseId>, stale: &[LeaseRef]) -> Vec<LeaseId>
 }
 
 fn lease_ref(id: &LeaseId) -> Option<LeaseRef> {
-    let message = id.message_id.parse().ok()?;
-    Some(LeaseRef { message, generation: LeaseGeneration(id.lease_generation) })
+    let message: MessageId = id.message_id.parse().ok()?;
+    let generation = LeaseGeneration(id.lease_generation);
+    Some(LeaseRef { delivery: message.sequence, message, generation })
 }
 
 #[cfg(test)]
 mod tests {
-    use millpond_core::id::{MessageId, Sequence};
+    use millpond_core::id::Sequence;
+    use millpond_core::outcome::WhyStale;
     use millpond_core::time::Timestamp;
 
     use super::*;
 
     fn lease(number: u64) -> LeaseRef {
         let message = MessageId { sent_at: Timestamp::from_millis(1), sequence: Sequence(number), nonce: 7 };
-        LeaseRef { message, generation: LeaseGeneration(number) }
+        LeaseRef { delivery: message.sequence, message, generation: LeaseGeneration(number) }
+    }
+
+    fn stale(number: u64) -> Stale {
+        Stale { lease: lease(number), why: WhyStale::Over }
     }
 
     fn id(number: u64) -> LeaseId {
@@ -115,14 +126,14 @@ mod tests {
     fn what_is_no_message_id_is_stale_in_its_place() {
         let leases = vec![unknown(), id(1), unknown(), id(2), id(3)];
         assert_eq!(settlements("q", &leases, SettleAction::Ack).len(), 3);
-        assert_eq!(stale_of(leases.clone(), &[lease(2)]), [unknown(), unknown(), id(2)]);
+        assert_eq!(stale_of(leases.clone(), &[stale(2)]), [unknown(), unknown(), id(2)]);
         assert_eq!(stale_of(leases, &[]), [unknown(), unknown()]);
     }
 
     #[test]
     fn a_lease_named_twice_is_listed_as_often_as_the_core_says() {
         let leases = vec![id(1), unknown(), id(1)];
-        assert_eq!(stale_of(leases.clone(), &[lease(1)]), [unknown(), id(1)]);
-        assert_eq!(stale_of(leases.clone(), &[lease(1), lease(1)]), leases);
+        assert_eq!(stale_of(leases.clone(), &[stale(1)]), [unknown(), id(1)]);
+        assert_eq!(stale_of(leases.clone(), &[stale(1), stale(1)]), leases);
     }
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use millpond_api::event::batch;
 use millpond_api::lease::LeaseRequest;
 use millpond_api::limits::{CALL_BYTES_MAX, LEASE_ANSWER_BYTES_MAX};
-use millpond_core::command::{Lease, WaiterId};
+use millpond_core::command::{Lease, Reading, WaiterId};
 use millpond_core::{Command, Outcome};
 use millpond_engine::Answer;
 
@@ -42,6 +42,7 @@ pub(super) async fn lease(
         max_wait: request.max_wait,
         // The engine names the call.
         waiter: WaiterId(0),
+        reading: Reading::default(),
     });
     Phases::may_wait(request.wait);
     let submitted = app.submit(&place.environment, command);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use millpond_api::queue::{LIST_PARAMETERS, ListQueuesRequest, Queue, render_queues};
+use millpond_core::command::Listed;
 use millpond_core::limits::LISTED_QUEUES_MAX;
 use millpond_core::outcome::QueueView;
 use millpond_core::{Command, Outcome};
@@ -60,7 +61,8 @@ impl Page {
     ) -> Result<(), ApiError> {
         let limit = if list.filter.is_empty() { self.wants(list) } else { LISTED_QUEUES_MAX };
         let after = self.after.as_deref().map(Into::into);
-        let command = Command::ListQueues { after, descending: list.descending, limit };
+        let command =
+            Command::ListQueues { listed: Listed::Queues, after, descending: list.descending, limit };
         let (views, more) = match app.submit(&place.environment, command).await?.outcome {
             Outcome::Queues { views, more } => (views, more),
             other => return Err(unexpected(&other)),

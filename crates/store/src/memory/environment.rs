@@ -1,19 +1,20 @@
 //! Rows of one environment in ordered maps, with an ordered set for each order that can be scanned.
 //!
 //! Invariant: `ready` holds the ready key of each delivery that is ready, `due` the due key of each that is not,
-//! `expiry` the expiry key of every delivery, `dedup_expiry` that of every remembered call, and nothing else.
+//! `expiry` the expiry key of every delivery, `progress` cursor, message and sequence of each that is a group's progress,
+//! `dedup_expiry` the expiry of every remembered call, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
-use millpond_core::id::{CommitSequence, LeaseGeneration, QueueNumber, Sequence};
+use millpond_core::id::{CommitSequence, LeaseGeneration, LogNumber, QueueNumber, Sequence};
 use millpond_core::row::{
     ChunkRow, CountersRow, Data, DedupKey, DedupRow, DeliveryRow, DeliveryState, DueKey, EnvironmentRow,
-    MessageContent, MessageRow, QueueRow, ReadyKey, UploadRow,
+    MessageContent, MessageRow, QueueRow, ReadyKey, RunRow, SegmentRow, UploadRow,
 };
 use millpond_core::time::Timestamp;
-use millpond_core::{ChangeSet, ChunkRange, DeliveryChange, Page, RowKey, Rows, Scan};
+use millpond_core::{ChangeSet, ChunkRange, DeliveryChange, Page, ProgressKey, RowKey, Rows, Scan};
 
 use super::MemoryDump;
 use crate::{Lineage, Opened, StoreError, StoreErrorKind};
@@ -35,7 +36,10 @@ pub(super) struct Environment {
     ready: BTreeSet<(QueueNumber, ReadyKey)>,
     due: BTreeSet<(QueueNumber, DeliveryState, DueKey)>,
     expiry: BTreeSet<DueKey>,
+    progress: BTreeSet<(QueueNumber, Sequence, Sequence)>,
     dedup_expiry: BTreeSet<(Timestamp, DedupKey)>,
+    segments: BTreeMap<(QueueNumber, u64), SegmentRow>,
+    runs: BTreeMap<(QueueNumber, LogNumber), RunRow>,
     content_bytes: u64,
 }
 
@@ -59,6 +63,8 @@ impl Environment {
             commit: self.commit,
             environment: self.row.clone(),
             queues: self.queues.values().map(with_counters).collect(),
+            segments: self.segments.values().cloned().collect(),
+            runs: self.runs.values().copied().collect(),
             lineage,
         }
     }
@@ -89,12 +95,14 @@ impl Environment {
             dedup: self.dedup.values().cloned().collect(),
             chunks: self.chunks.iter().map(chunk).collect(),
             uploads: self.uploads.iter().map(upload).collect(),
+            segments: self.segments.values().cloned().collect(),
+            runs: self.runs.values().copied().collect(),
         }
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
         let rows = self.queues.len() + self.counters.len() + self.deliveries.len() + self.dedup.len();
-        let rows = rows + self.chunks.len() + self.uploads.len();
+        let rows = rows + self.chunks.len() + self.uploads.len() + self.segments.len() + self.runs.len();
         self.content_bytes + ROW_BYTES * u64::try_from(rows).unwrap_or(u64::MAX / ROW_BYTES)
     }
 
@@ -156,9 +164,12 @@ impl Environment {
         for counters in &changes.counters {
             self.counters.insert(counters.queue, *counters);
         }
+        self.write_logs(changes);
         for number in &changes.queues_removed {
             self.queues.remove(number);
             self.counters.remove(number);
+            self.segments.retain(|(log, _), _| log != number);
+            self.runs.retain(|(cursor, _), _| cursor != number);
         }
         for message in &changes.messages {
             self.put_message(message);
@@ -193,6 +204,24 @@ impl Environment {
         }
     }
 
+    fn write_logs(&mut self, changes: &ChangeSet) {
+        for cleared in &changes.segments_cleared {
+            self.segments.retain(|(log, _), _| log != cleared);
+        }
+        for key in &changes.segments_removed {
+            self.segments.remove(key);
+        }
+        for row in &changes.segments_put {
+            self.segments.insert((row.log, row.index), row.clone());
+        }
+        for key in &changes.runs_removed {
+            self.runs.remove(key);
+        }
+        for row in &changes.runs_put {
+            self.runs.insert((row.cursor, row.first), *row);
+        }
+    }
+
     fn put_message(&mut self, message: &MessageRow) {
         let mut content = Arc::clone(&message.content);
         if is_whole_in_chunk(message) {
@@ -222,6 +251,9 @@ impl Environment {
             self.due.insert((row.queue, row.state, row.due_key()));
         }
         self.expiry.insert(row.expiry_key());
+        if row.is_progress() {
+            self.progress.insert((row.queue, row.message, row.sequence));
+        }
     }
 
     fn remove_delivery(&mut self, sequence: Sequence) {
@@ -240,6 +272,7 @@ impl Environment {
             self.due.remove(&(row.queue, row.state, row.due_key()));
         }
         self.expiry.remove(&row.expiry_key());
+        self.progress.remove(&(row.queue, row.message, row.sequence));
     }
 
     fn remove_dedup(&mut self, key: &DedupKey) {
@@ -256,9 +289,16 @@ impl Environment {
                     rows.deliveries.push((*sequence, self.deliveries.get(sequence).cloned()));
                 }
                 RowKey::Dedup(key) => rows.dedup.push((key.clone(), self.dedup.get(key).cloned())),
+                RowKey::Progress(key) => rows.progress.push((*key, self.progress(*key).cloned())),
             }
         }
         rows
+    }
+
+    fn progress(&self, key: ProgressKey) -> Option<&DeliveryRow> {
+        let ProgressKey { cursor, message } = key;
+        let all = (cursor, message, Sequence(0))..=(cursor, message, Sequence(u64::MAX));
+        self.progress.range(all).next().and_then(|(_, _, sequence)| self.deliveries.get(sequence))
     }
 
     pub(super) fn content(&self, message: Sequence) -> Option<Arc<MessageContent>> {
