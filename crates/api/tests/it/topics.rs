@@ -126,7 +126,7 @@ fn a_topic_and_a_group_have_the_settings_that_concern_them() {
     let body = |kind, body: Value| QueueBody::parse(kind, body.to_string().as_bytes());
     let topic = json!({ "spec": { "retention": "60s", "delay": "1s" } });
     assert!(body(Kind::Topic, topic.clone()).is_ok());
-    refuses(body(Kind::Group, topic), ErrorCode::UnknownField, "spec.retention");
+    refuses(body(Kind::Group, topic), ErrorCode::UnknownField, "spec.delay");
     let group = json!({ "spec": { "visibility_timeout": "60s" }, "start": "latest" });
     assert_eq!(body(Kind::Group, group).expect("valid").start, Some(Start::Latest));
     for (kind, spec) in [
