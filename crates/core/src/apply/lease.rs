@@ -185,7 +185,7 @@ impl Core {
             if !grants.is_empty() {
                 self.take_waiter(id);
                 self.batch.effects.push(Effect::Answered { waiter: id, outcome: Outcome::Leased(grants) });
-            } else if waiter.reading.partition.is_none() && waiter.min_messages == 1 {
+            } else if waiter.reading == Reading::default() && waiter.min_messages == 1 {
                 // Nothing is there for anybody.
                 return;
             }
