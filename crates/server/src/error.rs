@@ -127,6 +127,12 @@ impl ApiError {
         self.problem.code
     }
 
+    /// Whether what was asked about is not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        use ErrorCode::{GroupNotFound, PartitionNotFound, QueueNotFound, TopicNotFound};
+        matches!(self.code(), GroupNotFound | PartitionNotFound | QueueNotFound | TopicNotFound)
+    }
+
     /// What went wrong inside, for the log alone.
     pub fn cause(&self) -> Option<&str> {
         self.cause.as_deref()

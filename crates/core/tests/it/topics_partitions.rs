@@ -153,3 +153,45 @@ fn limits_of_a_group_hold_over_all_partitions() {
         -> c#1 deliveries=1 until=60",
     );
 }
+
+#[test]
+fn a_partition_keeps_messages_as_long_as_its_topic_says() {
+    check(
+        "create topics/t retention=60 delay=2
+        create topics/t/partitions/p retention=600
+        create topics/t/groups/g
+        send a queue=topics/t/partitions/p
+        -> sent
+        get a queue=topics/t
+        -> a delayed counts=0/0/0 due=2 expires=60
+        reopen
+        send b queue=topics/t/partitions/p
+        -> sent
+        get b queue=topics/t
+        -> b delayed counts=0/0/0 due=3 expires=61",
+    );
+}
+
+#[test]
+fn a_partition_that_is_deleted_is_gone_for_all_groups() {
+    check(
+        "create topics/t
+        create topics/t/partitions/p
+        create topics/t/groups/g
+        send a b queue=topics/t/partitions/p
+        -> sent
+        send c queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g
+        -> a#1 deliveries=1 until=60
+        delete topics/t/partitions/p
+        -> deleted
+        show queue=topics/t/groups/g
+        -> ready=1 why=delivering
+        ack a#1
+        -> stale a unknown
+        create topics/t/partitions/p
+        lease queue=topics/t/groups/g max=10
+        -> c#1 deliveries=1 until=60",
+    );
+}

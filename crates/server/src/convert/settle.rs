@@ -2,15 +2,21 @@
 //!
 //! An id that is no message id names nothing that could be held: it is stale, and never gets to the core.
 
-use millpond_api::name::EnvironmentName;
-use millpond_api::settle::{LeaseId, SettleRequest, SettleSend};
-use millpond_core::command::{Holder, LeaseRef, NewMessage, Require, Send, Settle, SettleAction, Settlement};
-use millpond_core::id::{LeaseGeneration, MessageId};
+use std::collections::BTreeSet;
+
+use millpond_api::name::{EnvironmentName, Kind};
+use millpond_api::settle::{LeaseId, SendTo, SettleRequest, SettleSend};
+use millpond_core::command::{
+    CreateQueue, Holder, LeaseRef, NewMessage, Require, Send, Settle, SettleAction, Settlement, Start,
+};
+use millpond_core::id::{LeaseGeneration, MessageId, Sequence};
 use millpond_core::outcome::Stale;
 
 use crate::convert::message::new_message;
-use crate::convert::queue::queue_of;
+use crate::convert::name::called;
+use crate::convert::queue::{queue_of, topic_of};
 use crate::error::ApiError;
+use crate::making::make;
 
 /// What the core is asked to settle.
 pub(crate) fn settlements(queue: &str, leases: &[LeaseId], action: SettleAction) -> Vec<Settlement> {
@@ -27,11 +33,12 @@ pub(crate) fn could_be_held(id: &LeaseId) -> bool {
     lease_ref(id).is_some()
 }
 
-/// A settle call as a command. Leases that could not be held are left out.
+/// A settle call as a command. `own` is where sends go that do not say. Leases that could not be held are left out.
 pub(crate) fn to_settle(
     queue: &str,
+    own: &str,
     request: SettleRequest,
-    home: &EnvironmentName,
+    environment: &EnvironmentName,
 ) -> Result<Settle, ApiError> {
     let acks = request.acks.iter().map(|lease| (lease, SettleAction::Ack));
     let nacks = request.nacks.iter().map(|(lease, delay)| (lease, SettleAction::Nack(*delay)));
@@ -43,15 +50,23 @@ pub(crate) fn to_settle(
         .filter_map(|(id, action)| Some(settlement(queue, lease_ref(id)?, action)));
     let settlements = settlements.collect();
     let sends = request.sends.into_iter().enumerate();
-    let sends = sends.map(|(at, send)| to_send(at, send, queue, home)).collect::<Result<_, _>>()?;
+    let sends = sends.map(|(at, send)| to_send(at, send, own, environment)).collect::<Result<_, _>>()?;
     let require = if request.require_all { Require::All } else { Require::Fresh };
     Ok(Settle { settlements, sends, require })
 }
 
-fn to_send(at: usize, send: SettleSend, queue: &str, home: &EnvironmentName) -> Result<Send, ApiError> {
-    let queue = match send.queue {
-        None => queue.into(),
-        Some(reference) => queue_of(&format!("sends[{at}].queue"), &reference, home)?,
+fn to_send(at: usize, send: SettleSend, own: &str, environment: &EnvironmentName) -> Result<Send, ApiError> {
+    let queue = match send.to {
+        SendTo::Own => own.into(),
+        SendTo::Queue(reference) => queue_of(&format!("sends[{at}].queue"), &reference, environment)?,
+        SendTo::Topic { topic, partition } => {
+            let topic = topic.map(|topic| topic_of(&format!("sends[{at}].topic"), topic, environment));
+            let topic = topic.transpose()?.unwrap_or_else(|| own.into());
+            match partition {
+                Some(partition) => format!("{topic}/{}/{partition}", Kind::Partition.collection()).into(),
+                None => topic,
+            }
+        }
     };
     let message = |event| NewMessage {
         priority: send.priority,
@@ -59,6 +74,13 @@ fn to_send(at: usize, send: SettleSend, queue: &str, home: &EnvironmentName) -> 
         ..new_message(event, send.delay)
     };
     Ok(Send { queue, messages: send.events.into_iter().map(message).collect(), idempotency: None })
+}
+
+/// The partitions that a settle call sends to, which it makes if they are not there.
+pub(crate) fn partitions_of(settle: &Settle) -> Vec<CreateQueue> {
+    let names: BTreeSet<_> = settle.sends.iter().map(|send| &send.queue).collect();
+    let partitions = names.into_iter().filter(|name| called(name).0 == Kind::Partition);
+    partitions.map(|name| make(name.clone(), Start::default())).collect()
 }
 
 /// The path under which a client of a settle call knows a field that only the core refuses. The core does not say which
@@ -94,12 +116,12 @@ pub(crate) fn stale_of(leases: Vec<LeaseId>, stale: &[Stale]) -> Vec<LeaseId> {
 fn lease_ref(id: &LeaseId) -> Option<LeaseRef> {
     let message: MessageId = id.message_id.parse().ok()?;
     let generation = LeaseGeneration(id.lease_generation);
-    Some(LeaseRef { delivery: message.sequence, message, generation })
+    let delivery = id.delivery.map_or(message.sequence, Sequence);
+    Some(LeaseRef { delivery, message, generation })
 }
 
 #[cfg(test)]
 mod tests {
-    use millpond_core::id::Sequence;
     use millpond_core::outcome::WhyStale;
     use millpond_core::time::Timestamp;
 
@@ -115,11 +137,11 @@ mod tests {
     }
 
     fn id(number: u64) -> LeaseId {
-        LeaseId { message_id: lease(number).message.to_string(), lease_generation: number }
+        LeaseId { message_id: lease(number).message.to_string(), lease_generation: number, delivery: None }
     }
 
     fn unknown() -> LeaseId {
-        LeaseId { message_id: "nothing".to_owned(), lease_generation: 0 }
+        LeaseId { message_id: "nothing".to_owned(), lease_generation: 0, delivery: None }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millpond_api::name::{EnvironmentName, QueueReference};
+use millpond_api::name::{EnvironmentName, Kind, QueueReference};
 use millpond_api::queue::{self as wire, Naming, UpdateMask};
 use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec};
 
@@ -21,22 +21,22 @@ const BACKOFF_DEFAULT: Backoff = Backoff {
 /// default. Where a name of another environment stands, it is refused.
 pub(crate) fn merge(
     base: &QueueSpec,
+    default: &QueueSpec,
     given: &wire::QueueSpec,
     mask: &UpdateMask,
     home: &EnvironmentName,
 ) -> Result<QueueSpec, ApiError> {
-    let default = QueueSpec::default();
     let named = Named { mask };
-    let limit = default.attempt_limit.unwrap_or(AttemptLimit { max: 1, counts: Counted::Deliveries });
     Ok(QueueSpec {
         at_limit: merge_at_limit(
             &base.at_limit,
+            &default.at_limit,
             given.at_limit,
             given.dead_letter_queue.as_ref(),
             &named,
             home,
         )?,
-        attempt_limit: merge_attempt_limit(base, given, &named, limit),
+        attempt_limit: merge_attempt_limit(base.attempt_limit, default.attempt_limit, given, &named),
         backoff: merge_backoff(base.backoff, given.backoff.as_ref(), mask.of("backoff")),
         concurrency_max: named.or(
             "concurrency_max",
@@ -53,7 +53,12 @@ pub(crate) fn merge(
         ),
         fresh_first: named.or("fresh_first", given.fresh_first, base.fresh_first, default.fresh_first),
         leased_max: named.or("leased_max", given.leased_max, base.leased_max, default.leased_max),
-        lost_lease: merge_lost_lease(base, given.lost_lease.as_ref(), mask.of("lost_lease")),
+        lost_lease: merge_lost_lease(
+            base.lost_lease,
+            default.lost_lease,
+            given.lost_lease.as_ref(),
+            mask.of("lost_lease"),
+        ),
         order: named.or("order", given.order.map(order_to_core), base.order, default.order),
         retention: named.or("retention", given.retention.map(Some), base.retention, default.retention),
         visibility_timeout: named.or(
@@ -92,33 +97,39 @@ fn order_to_core(order: wire::QueueOrder) -> Order {
 }
 
 /// Two fields of the wire are one policy. A queue without a limit, which only other surfaces make, keeps none unless one of
-/// the two is named.
+/// the two is named. A group has none unless it is given one, so that what it counts is lost with it.
 fn merge_attempt_limit(
-    base: &QueueSpec,
+    base: Option<AttemptLimit>,
+    default: Option<AttemptLimit>,
     given: &wire::QueueSpec,
     named: &Named<'_>,
-    default: AttemptLimit,
 ) -> Option<AttemptLimit> {
     if !named.any(["max_deliveries", "limit_counts"]) {
-        return base.attempt_limit;
+        return base;
     }
-    let own = base.attempt_limit.unwrap_or(default);
+    let own = base.or(default);
+    let max = |limit: Option<AttemptLimit>| limit.map(|limit| limit.max);
+    let counted = |limit: Option<AttemptLimit>| limit.map_or(Counted::Deliveries, |limit| limit.counts);
     let counts = given.limit_counts.map(|counts| match counts {
         wire::LimitCounts::Deliveries => Counted::Deliveries,
         wire::LimitCounts::Failures => Counted::Failures,
     });
-    Some(AttemptLimit {
-        max: named.or("max_deliveries", given.max_deliveries, own.max, default.max),
-        counts: named.or("limit_counts", counts, own.counts, default.counts),
-    })
+    let counts = named.or("limit_counts", counts, counted(own), counted(default));
+    let max = named.or("max_deliveries", given.max_deliveries.map(Some), max(own), max(default));
+    max.map(|max| AttemptLimit { max, counts })
 }
 
 /// What is changed of a lost lease's meaning; parts that are not given stay, or have their defaults if it is replaced.
-fn merge_lost_lease(base: &QueueSpec, given: Option<&wire::LostLease>, naming: Naming) -> LostLease {
+fn merge_lost_lease(
+    base: LostLease,
+    default: LostLease,
+    given: Option<&wire::LostLease>,
+    naming: Naming,
+) -> LostLease {
     let start = match naming {
-        Naming::Kept => return base.lost_lease,
-        Naming::Parts => base.lost_lease,
-        Naming::Whole => QueueSpec::default().lost_lease,
+        Naming::Kept => return base,
+        Naming::Parts => base,
+        Naming::Whole => default,
     };
     let nothing = wire::LostLease::default();
     let given = given.unwrap_or(&nothing);
@@ -136,22 +147,16 @@ fn merge_lost_lease(base: &QueueSpec, given: Option<&wire::LostLease>, naming: N
 /// Two fields of the wire are one policy: with a dead-letter queue, `at_limit` says what happens once that is gone.
 fn merge_at_limit(
     base: &AtLimit,
+    default: &AtLimit,
     at_limit: Option<wire::AtLimit>,
     dead_letter_queue: Option<&QueueReference>,
     named: &Named<'_>,
     home: &EnvironmentName,
 ) -> Result<AtLimit, ApiError> {
-    let (own_limit, own_queue) = match base {
-        AtLimit::Drop => (wire::AtLimit::Drop, None),
-        AtLimit::DeadLetterSet => (wire::AtLimit::DeadLetterSet, None),
-        AtLimit::MoveTo { queue, otherwise: Gone::Drop } => (wire::AtLimit::Drop, Some(queue.clone())),
-        AtLimit::MoveTo { queue, otherwise: Gone::DeadLetterSet } => {
-            (wire::AtLimit::DeadLetterSet, Some(queue.clone()))
-        }
-    };
+    let (own_limit, own_queue) = at_limit_from_core(base);
     let given = dead_letter_queue.map(|reference| queue_of("spec.dead_letter_queue", reference, home));
     let queue = named.or("dead_letter_queue", given.transpose()?.map(Some), own_queue, None);
-    let at_limit = named.or("at_limit", at_limit, own_limit, wire::AtLimit::DeadLetterSet);
+    let at_limit = named.or("at_limit", at_limit, own_limit, at_limit_from_core(default).0);
     Ok(match (queue, at_limit) {
         (None, wire::AtLimit::Drop) => AtLimit::Drop,
         (None, wire::AtLimit::DeadLetterSet) => AtLimit::DeadLetterSet,
@@ -160,6 +165,17 @@ fn merge_at_limit(
             AtLimit::MoveTo { queue, otherwise: Gone::DeadLetterSet }
         }
     })
+}
+
+fn at_limit_from_core(at_limit: &AtLimit) -> (wire::AtLimit, Option<Box<str>>) {
+    match at_limit {
+        AtLimit::Drop => (wire::AtLimit::Drop, None),
+        AtLimit::DeadLetterSet => (wire::AtLimit::DeadLetterSet, None),
+        AtLimit::MoveTo { queue, otherwise: Gone::Drop } => (wire::AtLimit::Drop, Some(queue.clone())),
+        AtLimit::MoveTo { queue, otherwise: Gone::DeadLetterSet } => {
+            (wire::AtLimit::DeadLetterSet, Some(queue.clone()))
+        }
+    }
 }
 
 /// Parts of a backoff that there is stay as they are, and the core refuses what does not go together. A backoff that is
@@ -196,29 +212,39 @@ fn backoff_to_core(backoff: &wire::Backoff) -> Backoff {
     }
 }
 
-/// The spec as it is answered: everything that applies.
-pub(crate) fn from_core(spec: &QueueSpec, home: &EnvironmentName) -> wire::QueueSpec {
-    let (at_limit, dead_letter_queue) = match &spec.at_limit {
-        AtLimit::Drop => (wire::AtLimit::Drop, None),
-        AtLimit::DeadLetterSet => (wire::AtLimit::DeadLetterSet, None),
-        AtLimit::MoveTo { queue, otherwise } => {
-            let at_limit = match otherwise {
-                Gone::Drop => wire::AtLimit::Drop,
-                Gone::DeadLetterSet => wire::AtLimit::DeadLetterSet,
-            };
-            (at_limit, Some(QueueReference::Id(queue.to_string()).resolve(home)))
+/// The spec as it is answered: everything that applies to this kind.
+pub(crate) fn from_core(spec: &QueueSpec, kind: Kind, home: &EnvironmentName) -> wire::QueueSpec {
+    match kind {
+        Kind::Group => of_leases(spec),
+        Kind::Partition | Kind::Topic => of_sends(spec),
+        Kind::Queue => {
+            let (at_limit, dead_letter_queue) = at_limit_from_core(&spec.at_limit);
+            let dead_letter_queue =
+                dead_letter_queue.map(|queue| QueueReference::Id(queue.into()).resolve(home));
+            wire::QueueSpec {
+                dead_letter_queue: dead_letter_queue.map(QueueReference::Name),
+                retention: spec.retention,
+                at_limit: Some(at_limit),
+                delay: Some(spec.delay),
+                finished_retention: Some(spec.finished_retention),
+                ..of_leases(spec)
+            }
         }
-    };
+    }
+}
+
+/// What concerns messages as they are sent.
+fn of_sends(spec: &QueueSpec) -> wire::QueueSpec {
+    wire::QueueSpec { retention: spec.retention, delay: Some(spec.delay), ..wire::QueueSpec::default() }
+}
+
+/// What concerns leases and their ends.
+fn of_leases(spec: &QueueSpec) -> wire::QueueSpec {
     wire::QueueSpec {
         visibility_timeout: Some(spec.visibility_timeout),
         max_deliveries: spec.attempt_limit.map(|limit| limit.max),
-        dead_letter_queue: dead_letter_queue.map(QueueReference::Name),
-        retention: spec.retention,
-        at_limit: Some(at_limit),
         backoff: spec.backoff.map(backoff_from_core),
         concurrency_max: spec.concurrency_max,
-        delay: Some(spec.delay),
-        finished_retention: Some(spec.finished_retention),
         fresh_first: Some(spec.fresh_first),
         leased_max: Some(spec.leased_max),
         limit_counts: spec.attempt_limit.map(|limit| match limit.counts {
@@ -234,6 +260,7 @@ pub(crate) fn from_core(spec: &QueueSpec, home: &EnvironmentName) -> wire::Queue
             Order::Sent => wire::QueueOrder::Sent,
             Order::Visible => wire::QueueOrder::Visible,
         }),
+        ..wire::QueueSpec::default()
     }
 }
 
@@ -260,8 +287,9 @@ mod tests {
 
     /// What a body and a mask make of a spec.
     fn update(base: &QueueSpec, body: &str, mask: Option<&str>) -> Result<QueueSpec, ApiError> {
-        let update = QueueUpdate::parse(body.as_bytes(), mask).unwrap_or_else(|error| panic!("{error}"));
-        merge(base, &update.body.spec, &update.mask, &home())
+        let update =
+            QueueUpdate::parse(Kind::Queue, body.as_bytes(), mask).unwrap_or_else(|error| panic!("{error}"));
+        merge(base, &QueueSpec::default(), &update.body.spec, &update.mask, &home())
     }
 
     /// Unlike the default in every field.
@@ -283,7 +311,7 @@ mod tests {
     }
 
     fn as_body(spec: &QueueSpec) -> String {
-        let spec = serde_json::to_string(&from_core(spec, &home())).expect("json");
+        let spec = serde_json::to_string(&from_core(spec, Kind::Queue, &home())).expect("json");
         format!(r#"{{"spec":{spec}}}"#)
     }
 

@@ -1,11 +1,13 @@
 //! What each refusal of the core becomes.
 
+use millpond_api::name::Kind;
 use millpond_api::{ErrorCode, time};
 use millpond_core::Rejection;
 use millpond_core::outcome::DeadLetterProblem;
 use millpond_core::time::Timestamp;
 
 use super::{ApiError, RETRY_UNAVAILABLE_MS};
+use crate::convert::name::called;
 
 impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> Self {
@@ -48,19 +50,16 @@ impl From<Rejection> for ApiError {
                 room(ErrorCode::MessageLimit, "messages", held, more, limit)
             }
             Rejection::MessageNotFound { message } => {
-                Self::new(ErrorCode::MessageNotFound, format!("the queue holds no message {message}"))
+                Self::new(ErrorCode::MessageNotFound, format!("message {message} is not there"))
             }
             Rejection::OutOfRange { field, value, limit } => out_of_range(field, value, limit),
-            Rejection::QueueAlreadyExists { name } => {
-                Self::new(ErrorCode::QueueAlreadyExists, format!("queue {name} exists already"))
-            }
+            Rejection::Paused { name } => of_state(format!("{} is paused", called(&name).1)),
+            Rejection::QueueAlreadyExists { name } => already_exists(&name),
             Rejection::QueueInUse { by } => {
                 of_state(format!("it is the dead-letter queue of {by}; force deletes it even so"))
             }
             Rejection::QueueLimit { what, limit } => queue_limit(what, limit),
-            Rejection::QueueNotFound { name } => {
-                Self::new(ErrorCode::QueueNotFound, format!("queue {name} does not exist"))
-            }
+            Rejection::QueueNotFound { name } => not_found(&name),
             Rejection::RunLimit { limit } => run_limit(limit),
             Rejection::StorageFull => {
                 Self::new(ErrorCode::StorageFull, "the store has no room for new messages")
@@ -74,6 +73,18 @@ impl From<Rejection> for ApiError {
             Rejection::WaiterLimit { limit } => Self::overloaded("too many lease calls wait".into(), limit),
         }
     }
+}
+
+/// The core names all that it serves in one way; a client is told which of them is meant.
+fn already_exists(name: &str) -> ApiError {
+    let (kind, called) = called(name);
+    let code = match kind {
+        Kind::Group => ErrorCode::GroupAlreadyExists,
+        // Nobody makes a partition but by sending to it.
+        Kind::Partition | Kind::Queue => ErrorCode::QueueAlreadyExists,
+        Kind::Topic => ErrorCode::TopicAlreadyExists,
+    };
+    ApiError::new(code, format!("{called} exists already"))
 }
 
 fn beyond_expiry(expires_at: Timestamp, requested: Timestamp) -> ApiError {
@@ -95,6 +106,17 @@ fn dead_letter_queue_invalid(name: &str, problem: DeadLetterProblem) -> ApiError
     };
     let field = "spec.dead_letter_queue";
     ApiError::field(field, name, format!("{field} is {name}, {why}"))
+}
+
+fn not_found(name: &str) -> ApiError {
+    let (kind, called) = called(name);
+    let code = match kind {
+        Kind::Group => ErrorCode::GroupNotFound,
+        Kind::Partition => ErrorCode::PartitionNotFound,
+        Kind::Queue => ErrorCode::QueueNotFound,
+        Kind::Topic => ErrorCode::TopicNotFound,
+    };
+    ApiError::new(code, format!("{called} does not exist"))
 }
 
 /// The content of one message is the only size among the core's ranges.
