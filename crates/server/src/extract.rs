@@ -71,7 +71,8 @@ impl<'a> Place<'a> {
             _ => return Err(no_route(path)),
         };
         let (id, verb) = split_verb(own.first().copied().unwrap_or_default());
-        if verb.is_some() && own.len() > 1 {
+        let topic_verb = split_verb(topic).1;
+        if topic_verb.is_some() || verb.is_some() && own.len() > 1 {
             return Err(no_route(path));
         }
         Ok(Self { environment, kind, topic, id, verb, message: own.get(2).copied().unwrap_or_default() })

@@ -83,7 +83,7 @@ fn a_leased_message_shows_its_delivery() {
         delivery_count: 1,
         lease_expire_time: 0,
     };
-    let shown: Value = serde_json::from_str(&render_leased(&[message.clone()])).expect("json");
+    let shown: Value = serde_json::from_str(&render_leased(std::slice::from_ref(&message))).expect("json");
     let lease = json!({ "message_id": "m", "lease_generation": "3", "delivery": "7" });
     assert_eq!(shown["messages"][0]["lease"], lease);
     let batch: Value = serde_json::from_str(&render_leased_batch(&[message])).expect("json");

@@ -138,7 +138,10 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Res
     if place.verb.is_some() {
         return Err(wrong_verb(&place, &parts.method));
     }
-    let query = Query::of(&parts.uri, &["allow_missing", "etag", "force", "validate_only"])?;
+    let known = ["allow_missing", "etag", "validate_only", "force"];
+    // Nothing but a queue can be in use by another.
+    let known = if place.kind == Kind::Queue { &known[..] } else { &known[..3] };
+    let query = Query::of(&parts.uri, known)?;
     let command = Command::DeleteQueue(DeleteQueue {
         name: place.queue()?,
         etag: one_etag([query.text("etag")])?.map(Into::into),
