@@ -180,7 +180,7 @@ impl Core {
     }
 
     /// Takes over the policies of what it follows.
-    pub(super) fn follow(&mut self, number: QueueNumber) {
+    pub(crate) fn follow(&mut self, number: QueueNumber) {
         let leader = match self.queues.get(&number).map(|queue| queue.row.role) {
             Some(Role::Partition { topic }) => topic,
             Some(Role::Cursor { group, .. }) => group,

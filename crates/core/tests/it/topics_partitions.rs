@@ -83,7 +83,8 @@ fn a_partition_that_is_deleted_takes_its_messages_and_leases_with_it() {
         send d queue=topics/t/partitions/p
         -> sent
         lease queue=topics/t/groups/g max=10
-        -> d#1 deliveries=1 until=61",
+        -> waits
+        -> it: c#1 deliveries=1 until=61, d#1 deliveries=1 until=61",
     );
 }
 
@@ -180,5 +181,23 @@ fn a_partition_has_the_policies_of_its_topic_and_no_others() {
         -> c ready counts=0/0/0 due=0 expires=100
         get d queue=topics/t/partitions/p
         -> d ready counts=0/0/0 due=1 expires=101",
+    );
+}
+
+#[test]
+fn a_partition_keeps_messages_as_long_as_its_topic_says() {
+    check(
+        "create topics/t retention=60 delay=2
+        create topics/t/partitions/p retention=600
+        create topics/t/groups/g
+        send a queue=topics/t/partitions/p
+        -> sent
+        get a queue=topics/t
+        -> a delayed counts=0/0/0 due=2 expires=60
+        reopen
+        send b queue=topics/t/partitions/p
+        -> sent
+        get b queue=topics/t
+        -> b delayed counts=0/0/0 due=3 expires=61",
     );
 }
