@@ -113,8 +113,8 @@ impl World {
     /// The world of a seed: so many commands over this disk.
     pub(crate) fn new(seed: u64, trace: Trace, disk: Box<dyn Disk>, commands: u64) -> Result<Self, Breach> {
         let mut streams = Streams::new(seed);
-        let settings = draw_settings(&mut streams.settings);
         let theme = Theme::draw(&mut streams.settings);
+        let settings = draw_settings(&mut streams.settings, theme);
         let clock = SimClock::default();
         let next_fault = NextFault::default();
         let plan = make_plan(&mut streams, commands);
@@ -155,7 +155,7 @@ impl World {
     /// Lives through all phases.
     pub(crate) fn live(&mut self) -> Verdict {
         self.trace.note(|| format!("{:?}, settings {:?}", self.workload.theme, self.settings));
-        while self.auditor.names.len() < 3 {
+        while self.auditor.names.len() < self.workload.theme.names_to_begin_with() {
             self.submit_kind(Kind::CreateQueue);
             self.rest()?;
         }

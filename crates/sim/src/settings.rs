@@ -7,9 +7,12 @@ use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLea
 use millpond_engine::environment::EnvironmentSettings;
 
 use crate::random::Random;
+use crate::workload::Theme;
 
 /// Bounds of the engine for one world.
-pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
+pub fn draw_settings(random: &mut Random, theme: Theme) -> EnvironmentSettings {
+    // Messages of topics stay until they expire.
+    let (full, room) = if theme == Theme::Queues { (400, 1) } else { (200, 2) };
     let inline_bytes = random.size(0, 40);
     let chunk_bytes = random.size(inline_bytes.max(8), 60);
     EnvironmentSettings {
@@ -19,8 +22,8 @@ pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
             due_per_batch: random.size(1, 12),
             due_per_busy_batch: random.size(1, 12),
             dedup_keys: if random.chance(350) { random.between(3, 25) } else { random.between(60, 200) },
-            messages: if random.chance(400) { random.between(8, 60) } else { u64::MAX },
-            bytes: if random.chance(400) { random.between(300, 2_500) } else { u64::MAX },
+            messages: if random.chance(full) { random.between(8, 60) * room } else { u64::MAX },
+            bytes: if random.chance(full) { random.between(300, 2_500) * room } else { u64::MAX },
             browse_bytes: if random.chance(300) { random.between(20, 200) } else { u64::MAX },
             queues: random.size(5, 8),
             topics: random.size(1, 3),

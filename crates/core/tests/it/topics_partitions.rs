@@ -201,3 +201,31 @@ fn a_partition_keeps_messages_as_long_as_its_topic_says() {
         -> b delayed counts=0/0/0 due=3 expires=61",
     );
 }
+
+#[test]
+fn a_pinned_reader_does_not_wait_for_what_comes_back_to_others() {
+    check(
+        "with window=2
+        create topics/t
+        create topics/t/partitions/p
+        create topics/t/partitions/q
+        create topics/t/groups/g
+        send a b c queue=topics/t/partitions/q
+        -> sent
+        lease queue=topics/t/groups/g max=3
+        -> a#1 deliveries=1 until=60, b#1 deliveries=1 until=60, c#1 deliveries=1 until=60
+        send d e queue=topics/t/partitions/q
+        -> sent
+        lease queue=topics/t/groups/g max=3
+        -> d#1 deliveries=1 until=60, e#1 deliveries=1 until=60
+        nack a#1 b#1 c#1 d#1 e#1
+        lease queue=topics/t/groups/g partition=p wait=3 as=pinned
+        -> waits
+        after 3
+        -> pinned: nothing
+        lease queue=topics/t/groups/g partition=p
+        -> nothing
+        lease queue=topics/t/groups/g partition=q
+        -> a#2 deliveries=2 until=63",
+    );
+}

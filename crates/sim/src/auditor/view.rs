@@ -68,7 +68,7 @@ impl Auditor {
 
     /// Whether what is in one queue is in another: messages of partitions are in their topic, too.
     fn is_within(&self, own: QueueNumber, number: QueueNumber) -> bool {
-        let is_part = |queue: &QueueModel| queue.alive && queue.role == Role::Partition { topic: number };
+        let is_part = |queue: &QueueModel| queue.role == Role::Partition { topic: number };
         own == number || self.queues.get(&own).is_some_and(is_part)
     }
 
@@ -77,6 +77,7 @@ impl Auditor {
         let unleased = message.grants.is_empty() && message.base.generation == LeaseGeneration(0);
         message.life == Life::Alive
             && self.is_within(message.queue, number)
+            && self.queues.get(&message.queue).is_some_and(|queue| queue.alive)
             && message.changed < answered.submitted.index
             && message.expires.0 > answered.stamp
             && message.purged.is_none()

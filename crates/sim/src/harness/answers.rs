@@ -23,7 +23,7 @@ impl World {
         };
         self.index += 1;
         self.trace.note(|| format!("#{ticket} -> {:?}", answer.outcome));
-        self.coverage.outcome(&answer.outcome);
+        self.coverage.outcome(&submitted.command, &answer.outcome);
         let answered = Answered {
             submitted: &submitted,
             outcome: &answer.outcome,

@@ -12,7 +12,7 @@ use crate::names::{Kind, kind_of};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     let queue = scene.destination();
-    let mut message = send::draw_message(scene);
+    let mut message = send::draw_message(scene, kind_of(&queue) != Kind::Queue);
     let token = scene.workload.token();
     let random = &mut *scene.random;
     let told = if random.chance(600) { large::bytes_of(token, &scene.auditor.settings) } else { 0 };

@@ -32,9 +32,15 @@ impl Theme {
     pub fn draw(random: &mut Random) -> Self {
         match random.below(10) {
             0..5 => Self::Both,
-            5..8 => Self::Queues,
+            5..7 => Self::Queues,
             _ => Self::Topics,
         }
+    }
+
+    /// So many queues, topics and parts of topics are made before anything else.
+    #[must_use]
+    pub fn names_to_begin_with(self) -> usize {
+        if self == Self::Queues { 3 } else { 6 }
     }
 
     /// Whether the next thing is about topics.
@@ -88,6 +94,17 @@ impl Scene<'_> {
         let topic = self.topic();
         let id = self.random.pick(&GROUPS).copied().unwrap_or_default();
         format!("{topic}/groups/{id}").into()
+    }
+
+    fn new_partition(&mut self) -> Box<str> {
+        let topic = self.topic();
+        names::partition(&topic, self.partition_id())
+    }
+
+    /// A name that is not there, if that is found soon.
+    fn missing(&mut self, draw: fn(&mut Self) -> Box<str>) -> Box<str> {
+        let drawn = draw(self);
+        if self.auditor.names.contains_key(&drawn) && self.random.chance(900) { draw(self) } else { drawn }
     }
 
     /// The id of a partition: for the most part that of the present deployment, or one of those before.
@@ -153,6 +170,9 @@ impl Scene<'_> {
 
     /// What is to be removed: topics seldom, because all goes with them.
     pub(super) fn victim(&mut self) -> Box<str> {
+        if self.workload.theme != Theme::Queues && self.random.chance(500) {
+            return self.new_group();
+        }
         let name = self.anything();
         let spared = names::kind_of(&name) == Kind::Topic && self.random.chance(850);
         if spared { self.group() } else { name }
@@ -172,11 +192,7 @@ impl Scene<'_> {
             };
             return format!("topics/{id}").into();
         }
-        if drawn < 6 {
-            return self.new_group();
-        }
-        let topic = self.topic();
-        names::partition(&topic, self.partition_id())
+        if drawn < 7 { self.missing(Self::new_group) } else { self.missing(Self::new_partition) }
     }
 
     /// Whose list is wanted.
@@ -218,19 +234,24 @@ impl Scene<'_> {
                 _ => false,
             })
         };
-        let had = |message: &&Message| self.auditor.delivery(number, &message.id).is_some();
+        let had = |message: &Message| self.auditor.delivery(number, &message.id).is_some();
         let alive = || self.auditor.messages.values().filter(|message| message.life == Life::Alive);
-        let wanted: Vec<MessageId> = match self.random.below(100) {
-            0..62 => alive()
-                .filter(of_topic)
-                .filter(|one| !had(one) && one.delay.is_zero())
-                .map(|one| one.id)
-                .collect(),
-            62..72 => alive().filter(of_topic).filter(|one| !one.delay.is_zero()).map(|one| one.id).collect(),
-            72..90 => alive().filter(of_topic).filter(had).map(|one| one.id).collect(),
-            90..96 => alive().map(|one| one.id).collect(),
+        let own = || alive().filter(of_topic);
+        let drawn = self.random.below(100);
+        let mut wanted: Vec<MessageId> = match drawn {
+            0..58 => own().filter(|one| !had(one) && one.delay.is_zero()).map(|one| one.id).collect(),
+            // The last ones may still be delayed.
+            58..72 => own().filter(|one| !one.delay.is_zero()).map(|one| one.id).collect(),
+            72..92 => own().filter(|one| had(one)).map(|one| one.id).collect(),
+            92..96 => alive().map(|one| one.id).collect(),
             _ => self.auditor.by_id.keys().copied().collect(),
         };
+        if (58..72).contains(&drawn) {
+            wanted.drain(..wanted.len().saturating_sub(3));
+        }
+        if wanted.is_empty() {
+            wanted = own().map(|one| one.id).collect();
+        }
         self.random.pick(&wanted).copied().unwrap_or(NOBODY)
     }
 }

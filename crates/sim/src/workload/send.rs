@@ -16,14 +16,15 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     Command::Send(draw(scene))
 }
 
-pub(super) fn draw_message(scene: &mut Scene<'_>) -> NewMessage {
+/// A message; those of topics have no priority, and many of them a short life.
+pub(super) fn draw_message(scene: &mut Scene<'_>, topical: bool) -> NewMessage {
     let token = scene.workload.token();
     let random = &mut *scene.random;
     let mut data = token.to_be_bytes().to_vec();
     data.resize(random.size(0, scene.auditor.settings.chunk_bytes.min(60)), b'.');
     let content =
         MessageContent { attributes: attributes_of(token), data_kind: DataKind::Binary, data: data.into() };
-    NewMessage {
+    let mut message = NewMessage {
         content: Arc::new(content),
         delay: match random.below(100) {
             0..75 => Some(Duration::ZERO),
@@ -32,14 +33,23 @@ pub(super) fn draw_message(scene: &mut Scene<'_>) -> NewMessage {
         },
         priority: if random.chance(150) { random.count(0, 4).cast_signed() - 2 } else { 0 },
         time_to_live: random.chance(80).then(|| random.millis(9_000, 40_000)),
+    };
+    if topical {
+        message.priority = if random.chance(10) { 1 } else { 0 };
+        let life = message.delay.map(|delay| delay.max(LEASE_MIN) + random.millis(0, 20_000));
+        // Now and then it is over as soon as it is visible, and nobody will ever see it.
+        let life = if random.chance(30) { message.delay.map(|delay| delay.max(LEASE_MIN)) } else { life };
+        message.time_to_live = message.time_to_live.or(life.filter(|_| random.chance(300)));
     }
+    message
 }
 
 /// A send, with the keys and mistakes of clients.
 pub(super) fn draw(scene: &mut Scene<'_>) -> Send {
     let queue = scene.destination();
+    let topical = kind_of(&queue) != Kind::Queue;
     let count = if scene.random.chance(250) { scene.random.size(2, 6) } else { 1 };
-    let mut messages: Vec<_> = (0..count).map(|_| draw_message(scene)).collect();
+    let mut messages: Vec<_> = (0..count).map(|_| draw_message(scene, topical)).collect();
     let random = &mut *scene.random;
     let idempotency = random.chance(400).then(|| Idempotency {
         key: format!("key {}", random.below(12)).into(),

@@ -17,9 +17,9 @@ use crate::random::Random;
 fn draw_action(random: &mut Random) -> SettleAction {
     match random.below(100) {
         0..65 => SettleAction::Ack,
-        65..69 => SettleAction::Extend(Some(random.millis(1_000, 20_000))),
+        65..68 => SettleAction::Extend(Some(random.millis(1_000, 20_000))),
         // Beyond the end of a message that does not live for long.
-        69 => SettleAction::Extend(Some(random.millis(20_000, 200_000))),
+        68..70 => SettleAction::Extend(Some(random.millis(20_000, 200_000))),
         70..72 => SettleAction::Extend(None),
         72..86 => SettleAction::Nack(None),
         86..97 => SettleAction::Nack(Some(random.millis(0, 5_000))),
@@ -64,7 +64,15 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     for _ in 0..count {
         let mut action = draw_action(scene.random);
         let keep = matches!(action, SettleAction::Extend(_));
-        let Some(mut hand) = scene.workload.draw_hand(scene.random, keep) else { continue };
+        let known = scene.workload.draw_hand(scene.random, keep);
+        // Who did not hear that its ack came asks again.
+        let late = scene.workload.retired.len().saturating_sub(4);
+        let again = scene.workload.retired.get(late..).filter(|_| scene.random.chance(40));
+        let again = again.and_then(|late| scene.random.pick(late)).cloned();
+        if again.is_some() {
+            action = SettleAction::Ack;
+        }
+        let Some(mut hand) = again.or(known) else { continue };
         if action == SettleAction::Ack && is_poisoned(scene.auditor, &hand.lease.message) {
             action = SettleAction::Nack(None);
         }
