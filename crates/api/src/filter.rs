@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use crate::input_error::{Fault, InputError};
 use crate::limits::{FILTER_BYTES_MAX, FILTER_TERMS_MAX, LABEL_KEY_BYTES_MAX};
-use crate::name::QueueName;
+use crate::name::ResourceName;
 use crate::queue::check_key;
 
 const FIELD: &str = "filter";
@@ -83,7 +83,7 @@ impl QueueFilter {
     }
 
     /// Whether this queue is taken.
-    pub fn takes(&self, name: &QueueName, labels: &BTreeMap<String, String>, paused: bool) -> bool {
+    pub fn takes(&self, name: &ResourceName, labels: &BTreeMap<String, String>, paused: bool) -> bool {
         self.terms.iter().all(|term| match term {
             Term::HasLabel(key) => labels.contains_key(key),
             Term::Label { key, pattern, like } => {
@@ -91,8 +91,7 @@ impl QueueFilter {
             }
             Term::Name { pattern, like } => {
                 let whole = pattern.text.contains('/');
-                let taken =
-                    if whole { pattern.takes(&name.to_string()) } else { pattern.takes(name.queue()) };
+                let taken = if whole { pattern.takes(&name.to_string()) } else { pattern.takes(name.id()) };
                 taken == *like
             }
             Term::Paused(wanted) => paused == *wanted,
@@ -226,9 +225,9 @@ mod tests {
     use crate::name::EnvironmentName;
     use proptest::prelude::*;
 
-    fn name() -> QueueName {
+    fn name() -> ResourceName {
         let environment = EnvironmentName::new("acme", "shop", "prod").expect("valid");
-        QueueName::new(environment, "mail-out").expect("valid")
+        ResourceName::new(environment, "queues/mail-out").expect("valid")
     }
 
     fn takes(filter: &str) -> bool {

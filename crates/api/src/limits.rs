@@ -89,6 +89,8 @@ pub const RETENTION_MIN: Duration = Duration::from_secs(60);
 pub const RETENTION_MAX: Duration = Duration::from_secs(14 * 86_400);
 /// Characters of an offending value that an error repeats.
 pub const SHOWN_VALUE_CHARS_MAX: usize = 100;
+/// Bytes of the id of a topic, a group or a partition.
+pub const TOPIC_ID_BYTES_MAX: usize = 255;
 /// Shortest time to live of a message.
 pub const TTL_MIN: Duration = Duration::from_secs(1);
 /// Longest time to live of a message.
@@ -114,7 +116,8 @@ const _: () = {
     );
     assert!(PAGE_SIZE_DEFAULT <= DEAD_LETTERS_PAGE_MAX && DEAD_LETTERS_PAGE_MAX <= QUEUES_PAGE_MAX);
     assert!(PEEK_MESSAGES_DEFAULT <= PEEK_MESSAGES_MAX);
-    assert!(ID_BYTES_MAX * 3 / 2 < PAGE_TOKEN_BYTES_MAX, "a token holds the name of a queue");
+    assert!(ID_BYTES_MAX <= TOPIC_ID_BYTES_MAX);
+    assert!(TOPIC_ID_BYTES_MAX * 3 / 2 < PAGE_TOKEN_BYTES_MAX, "a token holds an id");
     assert!(DELAY_MAX.as_secs() < RETENTION_MAX.as_secs());
     assert!(VISIBILITY_TIMEOUT_MAX.as_secs() < RETENTION_MAX.as_secs());
 };

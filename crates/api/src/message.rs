@@ -2,8 +2,9 @@
 
 use crate::event::{Event, sylphx};
 use crate::input_error::InputError;
+use crate::lease::read_id;
 use crate::limits::{PEEK_MESSAGES_DEFAULT, PEEK_MESSAGES_MAX};
-use crate::name::QueueName;
+use crate::name::{Kind, QueueName, ResourceName};
 use crate::reader::Node;
 use crate::{time, writer};
 
@@ -17,6 +18,12 @@ pub(crate) const PEEK_STATES: [(&str, MessageState); 5] = [
     ("leased", MessageState::Leased),
     ("ready", MessageState::Ready),
 ];
+
+/// Fields of a peek into a topic.
+pub(crate) const TOPIC_PEEK_NAMES: &[&str] = &["max_messages", "state", "partition"];
+/// States of a topic's messages.
+pub(crate) const TOPIC_PEEK_STATES: [(&str, MessageState); 2] =
+    [("delayed", MessageState::Delayed), ("ready", MessageState::Ready)];
 
 /// Where a message is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,24 +57,29 @@ impl MessageState {
 }
 
 /// What `:peek` asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeekRequest {
     /// At most this many messages.
     pub max_messages: u32,
     /// Which ones.
     pub state: MessageState,
+    /// Of the partition with this id; none: those of a topic that were sent to no partition.
+    pub partition: Option<String>,
 }
 
 impl PeekRequest {
-    /// Reads a body. No body at all looks at the first ten that are ready.
-    pub fn parse(body: &[u8]) -> Result<PeekRequest, InputError> {
+    /// Reads a body of a call on a queue or a topic. No body at all looks at the first ten that are ready.
+    pub fn parse(kind: Kind, body: &[u8]) -> Result<PeekRequest, InputError> {
         let root = Node::optional_root(body)?;
-        let mut object = root.object(PEEK_NAMES)?;
+        let of_topic = kind == Kind::Topic;
+        let mut object = root.object(if of_topic { TOPIC_PEEK_NAMES } else { PEEK_NAMES })?;
         let max_messages = object.optional("max_messages", |node| node.integer(1..=PEEK_MESSAGES_MAX))?;
-        let state = object.optional("state", |node| node.word(&PEEK_STATES))?;
+        let states = if of_topic { &TOPIC_PEEK_STATES[..] } else { &PEEK_STATES };
+        let state = object.optional("state", |node| node.word(states))?;
         Ok(PeekRequest {
             max_messages: max_messages.unwrap_or(PEEK_MESSAGES_DEFAULT),
             state: state.unwrap_or(MessageState::Ready),
+            partition: object.optional("partition", |node| read_id(&node, Kind::Partition))?,
         })
     }
 }
@@ -77,8 +89,8 @@ impl PeekRequest {
 pub struct Message {
     /// The id that `:send` answered.
     pub message_id: String,
-    /// The queue that holds it.
-    pub queue: QueueName,
+    /// The queue or topic that holds it. A topic's has neither priority nor counts, which are its groups'.
+    pub home: ResourceName,
     /// Where it is on its way.
     pub state: MessageState,
     /// What was sent, without data if that is elsewhere.
@@ -131,19 +143,12 @@ impl Message {
     fn render_into(&self, out: &mut String) {
         out.push('{');
         writer::push_text_field(out, "message_id", &self.message_id);
-        writer::push_text_field(out, "queue", &self.queue.to_string());
+        writer::push_text_field(out, self.home.kind().noun(), &self.home.to_string());
         writer::push_text_field(out, "state", self.state.as_str());
         writer::push_name(out, "event");
         sylphx::render_with_data_url_into(out, &self.event, self.data_url.as_deref());
-        writer::push_name(out, "priority");
-        writer::push_display(out, self.priority);
-        for (name, count) in [
-            ("delivery_count", self.delivery_count),
-            ("failure_count", self.failure_count),
-            ("lost_lease_count", self.lost_lease_count),
-        ] {
-            writer::push_name(out, name);
-            writer::push_display(out, count);
+        if self.home.kind() == Kind::Queue {
+            self.render_counts(out);
         }
         let death = self.dead_letter.as_ref();
         for (name, millis) in [
@@ -164,6 +169,19 @@ impl Message {
         }
         writer::push_text_field(out, "size_bytes", &self.size_bytes.to_string());
         out.push('}');
+    }
+
+    fn render_counts(&self, out: &mut String) {
+        writer::push_name(out, "priority");
+        writer::push_display(out, self.priority);
+        for (name, count) in [
+            ("delivery_count", self.delivery_count),
+            ("failure_count", self.failure_count),
+            ("lost_lease_count", self.lost_lease_count),
+        ] {
+            writer::push_name(out, name);
+            writer::push_display(out, count);
+        }
     }
 }
 

@@ -2,12 +2,17 @@
 //!
 //! An id is 1 to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends. Nothing
 //! else gets through: no percent-encoding, no upper case, no `..`, no letters beyond ASCII. So a name has one
-//! spelling only, and none can climb out of its place where it becomes part of a path.
+//! spelling only, and none can climb out of its place where it becomes part of a path. The ids of topics and of what belongs to
+//! them are wider (`resource.rs`), with letters of both cases and `_`.
+
+mod resource;
 
 use std::fmt;
 
 use crate::input_error::{Fault, InputError};
 use crate::limits::ID_BYTES_MAX;
+
+pub use resource::{Kind, ResourceName, TOPIC_ID_PATTERN, TopicReference, check_topic_id};
 
 /// What [`check_id`] takes, as a pattern, lengths aside.
 pub const ID_PATTERN: &str = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$";
@@ -20,6 +25,25 @@ pub(crate) const QUEUE_NAME_PATTERN: &str = concat!(
 pub(crate) const QUEUE_REFERENCE_PATTERN: &str = concat!(
     "^(orgs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/projects/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     "/envs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/queues/)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+);
+
+/// What [`ResourceName::parse`] takes of topics, groups and partitions.
+pub(crate) const TOPIC_NAME_PATTERN: &str = concat!(
+    "^orgs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/projects/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    "/envs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/topics/[A-Za-z0-9_-]{1,255}$"
+);
+pub(crate) const GROUP_NAME_PATTERN: &str = concat!(
+    "^orgs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/projects/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    "/envs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/topics/[A-Za-z0-9_-]{1,255}/groups/[A-Za-z0-9_-]{1,255}$"
+);
+pub(crate) const PARTITION_NAME_PATTERN: &str = concat!(
+    "^orgs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/projects/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    "/envs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/topics/[A-Za-z0-9_-]{1,255}/partitions/[A-Za-z0-9_-]{1,255}$"
+);
+/// What [`TopicReference::parse`] takes.
+pub(crate) const TOPIC_REFERENCE_PATTERN: &str = concat!(
+    "^(orgs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/projects/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    "/envs/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/topics/)?[A-Za-z0-9_-]{1,255}$"
 );
 
 const _: () = assert!(ID_BYTES_MAX == 63, "the patterns above say so");

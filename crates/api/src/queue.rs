@@ -1,4 +1,5 @@
-//! The queue resource: what clients set, and what they see.
+//! The queue resource: what clients set, and what they see. Topics, groups and partitions are resources of the same shape, with
+//! fewer settings and counts; where they differ, their [`Kind`](crate::name::Kind) says how.
 //!
 //! Reading yields a [`QueueBody`]: only what the client gave. Defaults are the server's business, so that an
 //! update can tell what was left out. Fields that only the server sets (`uid`, `status`, times, generation)
@@ -14,15 +15,15 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-use crate::name::QueueName;
+use crate::name::ResourceName;
 use crate::time;
 
 pub use list::{LIST_PARAMETERS, ListQueuesRequest, render_queues};
-pub use read::QueueBody;
 pub(crate) use read::{
-    AT_LIMIT, BACKOFF_NAMES, LIMIT_COUNTS, LOST_LEASE_NAMES, META_NAMES, QUEUE_NAMES, QUEUE_ORDER,
-    SPEC_NAMES, check_key,
+    AT_LIMIT, BACKOFF_NAMES, GROUP_NAMES, LIMIT_COUNTS, LOST_LEASE_NAMES, META_NAMES, QUEUE_NAMES,
+    QUEUE_ORDER, STARTS, check_key, spec_names,
 };
+pub use read::{QueueBody, Start};
 pub use spec::{AtLimit, Backoff, LimitCounts, LostLease, QueueOrder, QueueSpec, Thousandths};
 pub use status::{Condition, ConditionStatus, QueueStatus, Why};
 pub use update::{Naming, QueueUpdate, UpdateMask};
@@ -30,9 +31,9 @@ pub use update::{Naming, QueueUpdate, UpdateMask};
 /// The resource as it is answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Queue {
-    /// `orgs/{o}/projects/{p}/envs/{e}/queues/{q}`.
+    /// `orgs/{o}/projects/{p}/envs/{e}/queues/{q}`, or that of a topic, a group or a partition.
     #[serde(serialize_with = "as_string")]
-    pub name: QueueName,
+    pub name: ResourceName,
     /// Never used again, not even for a queue made later under the same name.
     pub uid: String,
     /// About the resource.

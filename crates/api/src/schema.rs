@@ -10,20 +10,21 @@ mod events;
 mod messages;
 mod problem;
 mod queues;
+mod topics;
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::limits::{ID_BYTES_MAX, MESSAGE_ID_BYTES_MAX};
+use crate::limits::{ID_BYTES_MAX, MESSAGE_ID_BYTES_MAX, TOPIC_ID_BYTES_MAX};
 use crate::{duration, name};
 
 pub use problem::problem_of;
 
 /// Every component by its name.
 pub fn components() -> Map<String, Value> {
-    let all = [calls::all(), events::all(), messages::all(), problem::all(), queues::all()];
+    let all = [calls::all(), events::all(), messages::all(), problem::all(), queues::all(), topics::all()];
     all.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
 
@@ -83,6 +84,11 @@ pub fn boolean() -> Value {
 /// An id inside a name.
 pub fn id() -> Value {
     json!({ "type": "string", "pattern": name::ID_PATTERN, "maxLength": ID_BYTES_MAX })
+}
+
+/// The id of a topic, a group or a partition.
+pub fn topic_id() -> Value {
+    json!({ "type": "string", "pattern": name::TOPIC_ID_PATTERN, "maxLength": TOPIC_ID_BYTES_MAX })
 }
 
 /// An array of so many items.

@@ -20,6 +20,8 @@ pub const TTL: RangeInclusive<Duration> = TTL_MIN..=TTL_MAX;
 
 /// Names of the parameters.
 pub const SEND_PARAMETERS: &[&str] = &["delay", "priority", "ttl"];
+/// Those of a send to a topic, which has no priorities.
+pub const TOPIC_SEND_PARAMETERS: &[&str] = &["delay", "partition", "ttl"];
 /// Fields of a send in our own form.
 pub(crate) const SEND_NAMES: &[&str] = &["events", "delay"];
 

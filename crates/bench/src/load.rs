@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use millpond_core::command::{
-    CreateQueue, Idempotency, Lease, LeaseRef, NewMessage, Require, Send, Settle, SettleAction, Settlement,
-    WaiterId,
+    CreateQueue, Holder, Idempotency, Lease, LeaseRef, NewMessage, Reading, Require, Send, Settle,
+    SettleAction, Settlement, Start, WaiterId,
 };
 use millpond_core::row::{DataKind, MessageContent};
 use millpond_core::spec::QueueSpec;
@@ -61,7 +61,13 @@ impl Target {
     }
 
     pub(crate) async fn create(&self, name: &str, spec: QueueSpec) -> anyhow::Result<()> {
-        let create = CreateQueue { name: name.into(), spec, annotations: "{}".into(), validate_only: false };
+        let create = CreateQueue {
+            name: name.into(),
+            start: Start::Earliest,
+            spec,
+            annotations: "{}".into(),
+            validate_only: false,
+        };
         self.run(Command::CreateQueue(create)).await.map(drop)
     }
 
@@ -81,6 +87,27 @@ impl Target {
         most: u32,
         wait: Duration,
     ) -> anyhow::Result<Vec<LeaseRef>> {
+        self.lease_as(queue, most, wait, Reading::default()).await
+    }
+
+    /// Leases up to `most` messages of a partition to a group.
+    pub(crate) async fn lease_of(
+        &self,
+        group: &str,
+        most: u32,
+        partition: &str,
+    ) -> anyhow::Result<Vec<LeaseRef>> {
+        let reading = Reading { partition: Some(partition.into()), ..Reading::default() };
+        self.lease_as(group, most, Duration::ZERO, reading).await
+    }
+
+    async fn lease_as(
+        &self,
+        queue: &str,
+        most: u32,
+        wait: Duration,
+        reading: Reading,
+    ) -> anyhow::Result<Vec<LeaseRef>> {
         let lease = Lease {
             queue: queue.into(),
             max_messages: most,
@@ -89,6 +116,7 @@ impl Target {
             wait,
             max_wait: None,
             waiter: WaiterId(0),
+            reading,
         };
         let mut answer = self.run(Command::Lease(lease)).await?;
         if let Some(receipt) = answer.receipt.take() {
@@ -99,7 +127,19 @@ impl Target {
     }
 
     pub(crate) async fn ack(&self, queue: &str, leases: Vec<LeaseRef>) -> anyhow::Result<()> {
-        let settlement = |lease| Settlement { queue: queue.into(), lease, action: SettleAction::Ack };
+        self.settle(queue, leases, SettleAction::Ack).await
+    }
+
+    /// Gives messages back, to be had again at once.
+    pub(crate) async fn nack(&self, queue: &str, leases: Vec<LeaseRef>) -> anyhow::Result<()> {
+        self.settle(queue, leases, SettleAction::Nack(None)).await
+    }
+
+    async fn settle(&self, queue: &str, leases: Vec<LeaseRef>, action: SettleAction) -> anyhow::Result<()> {
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let settlement = |lease| Settlement { queue: queue.into(), lease, action, holder: Holder::default() };
         let settlements: Vec<_> = leases.into_iter().map(settlement).collect();
         let settle = Settle { settlements, sends: Vec::new(), require: Require::All };
         self.run(Command::Settle(settle)).await.map(drop)

@@ -5,6 +5,7 @@ mod backlog;
 mod bare;
 mod idle;
 mod large;
+mod topics;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use millpond_load::Processes;
 use serde_json::{Value, json};
 
 use self::at_once::AtOnce;
+use self::topics::Stays;
 use crate::Options;
 use crate::load::{Reached, SendOptions, Target, closed_loop};
 
@@ -49,6 +51,16 @@ pub(crate) enum Scenario {
     Expiring,
     /// Single sends with 64 in flight.
     Sends64,
+    /// Messages of two partitions in turn, read by a group of one of them and by a group of both. Scale: messages (1 million).
+    TopicDeployments,
+    /// A group in which one message in a hundred fails for ever. Scale: messages (1 million).
+    TopicFailing,
+    /// Single sends to a topic with one group, 64 in flight.
+    TopicPublish1,
+    /// The same with 200 groups.
+    TopicPublish200,
+    /// A group with a stuck message, and acks behind it. Scale: messages (1 million).
+    TopicStuck,
 }
 
 pub(crate) async fn run(scenario: Scenario, options: &Options) -> anyhow::Result<Value> {
@@ -72,6 +84,11 @@ pub(crate) async fn run(scenario: Scenario, options: &Options) -> anyhow::Result
         Scenario::Maturing => at_once::run(path, options, AtOnce::Mature).await,
         Scenario::Expiring => at_once::run(path, options, AtOnce::Expire).await,
         Scenario::Sends64 => sends(path, options).await,
+        Scenario::TopicDeployments => topics::deployments(path, options).await,
+        Scenario::TopicFailing => topics::steady(path, options, Stays::OneInHundred).await,
+        Scenario::TopicPublish1 => topics::publish(path, options, 1).await,
+        Scenario::TopicPublish200 => topics::publish(path, options, 200).await,
+        Scenario::TopicStuck => topics::steady(path, options, Stays::First).await,
     }?;
     if let Value::Object(fields) = &mut result {
         fields.insert("peak_memory_kib".into(), json!(Processes::Own.peak_memory_kib()));

@@ -214,8 +214,10 @@ impl Core {
         self.environment.incarnation = self.environment.incarnation.max(before.next());
     }
 
-    fn admit_queue(&mut self, queue: QueueState) {
+    fn admit_queue(&mut self, mut queue: QueueState) {
         let number = queue.number();
+        queue.row.deleted |= self.is_orphan(&queue.row);
+        queue.row.sweep_owed |= queue.row.deleted;
         if !queue.row.deleted {
             self.totals.add(queue.totals());
         }

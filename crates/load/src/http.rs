@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{HOST, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -34,19 +34,32 @@ impl Connection {
 
     /// Makes a call and gives its answer, which has to be a success.
     pub(crate) async fn call(&mut self, method: Method, uri: &Uri, body: Vec<u8>) -> anyhow::Result<Bytes> {
-        let mut request = Request::new(Full::new(Bytes::from(body)));
-        *request.method_mut() = method;
-        *request.uri_mut() = uri.clone();
-        request.headers_mut().insert(HOST, self.host.clone());
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let sent = self.sender.send_request(request);
-        let response = driven(&mut self.driver, sent).await??;
-        let status = response.status();
-        let body = driven(&mut self.driver, response.into_body().collect()).await??.to_bytes();
+        let (status, body) = self.request(method, uri, ("content-type", "application/json"), body).await?;
         if status != StatusCode::OK {
             bail!("{uri} was answered {status}: {}", String::from_utf8_lossy(&body));
         }
         Ok(body)
+    }
+
+    /// Makes a call with one header and gives its answer, whatever that is.
+    pub(crate) async fn request(
+        &mut self,
+        method: Method,
+        uri: &Uri,
+        header: (&'static str, &'static str),
+        body: Vec<u8>,
+    ) -> anyhow::Result<(StatusCode, Bytes)> {
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = method;
+        *request.uri_mut() = uri.clone();
+        request.headers_mut().insert(HOST, self.host.clone());
+        let (name, value) = header;
+        request.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        let sent = self.sender.send_request(request);
+        let response = driven(&mut self.driver, sent).await??;
+        let status = response.status();
+        let body = driven(&mut self.driver, response.into_body().collect()).await??.to_bytes();
+        Ok((status, body))
     }
 }
 

@@ -18,6 +18,7 @@ mod options;
 mod own;
 mod process;
 mod progress;
+mod receives;
 mod report;
 mod run;
 mod scenario;

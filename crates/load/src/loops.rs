@@ -32,25 +32,29 @@ pub enum Work {
 
 /// What the tasks of a loop count while it is measured.
 #[derive(Debug, Default)]
-struct Tally {
+pub(crate) struct Tally {
     counts: AtomicBool,
     messages: AtomicU64,
     micros: Mutex<Vec<u32>>,
 }
 
 impl Tally {
-    fn add(&self, messages: usize) {
+    pub(crate) fn shared() -> Arc<Self> {
+        Arc::default()
+    }
+
+    pub(crate) fn add(&self, messages: usize) {
         self.messages.fetch_add(messages as u64, Ordering::Relaxed);
     }
 
-    fn took(&self, since: Stamp) {
+    pub(crate) fn took(&self, since: Stamp) {
         if self.counts.load(Ordering::Relaxed) {
             self.micros.lock().unwrap_or_else(PoisonError::into_inner).push(since.elapsed_micros());
         }
     }
 }
 
-type Tasks = JoinSet<anyhow::Result<Infallible>>;
+pub(crate) type Tasks = JoinSet<anyhow::Result<Infallible>>;
 
 /// `callers` callers, each doing `work` again as soon as it is answered.
 ///
@@ -63,7 +67,7 @@ pub async fn closed_loop<S: System>(
     server: Option<Processes>,
     progress: &Progress,
 ) -> anyhow::Result<Figures> {
-    let tally = Arc::new(Tally::default());
+    let tally = Tally::shared();
     let mut tasks = Tasks::new();
     for _ in 0..callers {
         let (caller, tally) = (system.caller().await?, Arc::clone(&tally));
@@ -116,7 +120,7 @@ pub async fn open_loop<S: System>(
     server: Option<Processes>,
     progress: &Progress,
 ) -> anyhow::Result<Figures> {
-    let tally = Arc::new(Tally::default());
+    let tally = Tally::shared();
     let mut tasks = Tasks::new();
     for _ in 0..HANDLERS {
         let (caller, tally) = (system.caller().await?, Arc::clone(&tally));
@@ -177,7 +181,7 @@ async fn arrive<C: Caller>(
 }
 
 /// Lets the tasks run for the warm-up and the measured time, and says what they did in the latter.
-async fn measure(
+pub(crate) async fn measure(
     mut tasks: Tasks,
     tally: &Tally,
     options: &LoadOptions,

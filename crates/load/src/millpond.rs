@@ -49,6 +49,11 @@ impl Millpond {
         })
     }
 
+    /// `HOST:PORT`.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
+    }
+
     /// Makes the queue.
     ///
     /// # Errors

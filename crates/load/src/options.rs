@@ -33,6 +33,10 @@ pub struct LoadOptions {
     /// Messages a second of the scenario latency
     #[arg(long, default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub rate: u64,
+
+    /// Receives a second of the scenario receives
+    #[arg(long, default_value_t = 5_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub receive_rate: u64,
 }
 
 impl LoadOptions {

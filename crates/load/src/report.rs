@@ -37,6 +37,7 @@ impl Report<'_> {
                 "connections": load.connections,
                 "data_bytes": load.data_bytes,
                 "latency_messages_per_second": load.rate,
+                "receives_per_second": load.receive_rate,
                 "backlog_messages": self.arguments.backlog,
             },
             "scenarios": Value::Object(scenarios.collect::<Map<_, _>>()),

@@ -15,6 +15,7 @@ use crate::options::Arguments;
 use crate::own::OwnServer;
 use crate::process::Processes;
 use crate::progress::Progress;
+use crate::receives::empty_receives;
 use crate::report::Report;
 use crate::scenario::Scenario;
 use crate::statistics::Figures;
@@ -126,6 +127,9 @@ impl Measurement<'_> {
     }
 
     async fn load(&self, millpond: &Millpond, server: Option<Processes>) -> anyhow::Result<Figures> {
+        if self.scenario == Scenario::Receives {
+            return empty_receives(millpond.authority(), &self.arguments.load, server, self.progress).await;
+        }
         self.scenario.measure(millpond, &self.arguments.load, server, self.progress).await
     }
 }

@@ -23,6 +23,8 @@ pub enum Scenario {
     Batches,
     /// Messages at a steady rate to handlers that wait: the time from send to handler
     Latency,
+    /// Receives of nothing at a steady rate, over the Vercel protocol
+    Receives,
     /// Lifecycles behind a backlog, after half of it was drained and an own server was killed and started again
     Backlog,
 }
@@ -35,11 +37,13 @@ impl Scenario {
             Self::Lifecycle => "lifecycle",
             Self::Batches => "batches",
             Self::Latency => "latency",
+            Self::Receives => "receives",
             Self::Backlog => "backlog",
         }
     }
 
-    /// Puts a system with an empty queue under this load. A backlog is the caller's to make; without it that is a lifecycle.
+    /// Puts a system with an empty queue under this load. A backlog is the caller's to make; without it that is a lifecycle. Receives
+    /// of nothing are the caller's as well: other systems have no such call.
     ///
     /// # Errors
     /// A call failed.
@@ -54,7 +58,7 @@ impl Scenario {
         let work = match self {
             Self::Latency => return open_loop(system, options, server, progress).await,
             Self::Sends => Work::Sends,
-            Self::Lifecycle | Self::Backlog => Work::Lifecycle(1),
+            Self::Lifecycle | Self::Backlog | Self::Receives => Work::Lifecycle(1),
             Self::Batches => Work::Lifecycle(BATCH),
         };
         closed_loop(system, (work, callers), options, server, progress).await

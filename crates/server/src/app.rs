@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use millpond_api::ErrorCode;
 use millpond_api::limits::BINARY_BODY_BYTES_MAX;
 use millpond_api::name::EnvironmentName;
-use millpond_core::command::{Idempotency, Once};
+use millpond_core::command::Idempotency;
 use millpond_core::{Command, Outcome};
 use millpond_engine::{Answer, Engine};
 
@@ -104,45 +104,71 @@ impl App {
         key: Option<Idempotency>,
         command: Command,
     ) -> Result<(Outcome, bool), ApiError> {
-        let command = match key {
-            Some(idempotency) => Command::Once(Once { idempotency, command: Box::new(command) }),
-            None => command,
-        };
-        match self.submit(environment, command).await?.outcome {
-            Outcome::Repeated(first) => Ok((*first, true)),
-            outcome => Ok((outcome, false)),
-        }
+        self.submit_once_making(environment, &[], key, command).await
     }
 }
 
 /// The service; it answers without a socket too.
 pub fn app(app: App) -> Router {
     let app = Arc::new(app);
-    let collection = || get(list_queues::list).post(queues::create);
-    let queue = || {
-        let known = get(queues::get_or_why).delete(queues::delete).patch(update_queue::update);
-        known.post(queues::verb).fallback(queues::no_method)
-    };
-    let message = || get(messages::get).delete(messages::delete);
     Router::new()
         .route(paths::HEALTH, get(health::get))
         .route(paths::OPENAPI, get(openapi::get))
         .route(paths::METRICS, get(metrics::get))
         .route(paths::ENVIRONMENTS, post(environments::create))
-        .route(paths::QUEUES, collection())
-        .route(paths::QUEUE, queue())
-        .route(paths::DATA, get(data::get))
-        .route(paths::DEAD_LETTERS, get(dead_letters::list))
-        .route(paths::MESSAGE, message())
-        .route(paths::SHORT_QUEUES, collection())
-        .route(paths::SHORT_QUEUE, queue())
-        .route(paths::SHORT_DATA, get(data::get))
-        .route(paths::SHORT_DEAD_LETTERS, get(dead_letters::list))
-        .route(paths::SHORT_MESSAGE, message())
+        .merge(of_queues())
+        .merge(of_topics())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(EnvelopeLayer { app: Arc::clone(&app) })
         .with_state(app)
+}
+
+/// A collection whose members are made by a POST.
+fn collection() -> MethodRouter<Arc<App>> {
+    get(list_queues::list).post(queues::create)
+}
+
+/// A queue, a topic or a group, with its verbs.
+fn member() -> MethodRouter<Arc<App>> {
+    let known = get(queues::get_or_why).delete(queues::delete).patch(update_queue::update);
+    known.post(queues::verb).fallback(queues::no_method)
+}
+
+fn of_queues() -> Router<Arc<App>> {
+    let message = || get(messages::get).delete(messages::delete);
+    Router::new()
+        .route(paths::QUEUES, collection())
+        .route(paths::QUEUE, member())
+        .route(paths::DATA, get(data::get))
+        .route(paths::DEAD_LETTERS, get(dead_letters::list))
+        .route(paths::MESSAGE, message())
+        .route(paths::SHORT_QUEUES, collection())
+        .route(paths::SHORT_QUEUE, member())
+        .route(paths::SHORT_DATA, get(data::get))
+        .route(paths::SHORT_DEAD_LETTERS, get(dead_letters::list))
+        .route(paths::SHORT_MESSAGE, message())
+}
+
+fn of_topics() -> Router<Arc<App>> {
+    let partition = || delete(queues::delete).fallback(queues::no_method);
+    Router::new()
+        .route(paths::TOPICS, collection())
+        .route(paths::TOPIC, member())
+        .route(paths::TOPIC_DATA, get(data::get))
+        .route(paths::TOPIC_MESSAGE, get(messages::get))
+        .route(paths::GROUPS, collection())
+        .route(paths::GROUP, member())
+        .route(paths::PARTITIONS, get(list_queues::list))
+        .route(paths::PARTITION, partition())
+        .route(paths::SHORT_TOPICS, collection())
+        .route(paths::SHORT_TOPIC, member())
+        .route(paths::SHORT_TOPIC_DATA, get(data::get))
+        .route(paths::SHORT_TOPIC_MESSAGE, get(messages::get))
+        .route(paths::SHORT_GROUPS, collection())
+        .route(paths::SHORT_GROUP, member())
+        .route(paths::SHORT_PARTITIONS, get(list_queues::list))
+        .route(paths::SHORT_PARTITION, partition())
 }
 
 async fn no_route(uri: axum::http::Uri) -> ApiError {

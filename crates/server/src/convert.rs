@@ -1,6 +1,7 @@
 //! Wire structs to core types, and back. Words change here, rules do not.
 
 pub(crate) mod message;
+pub(crate) mod name;
 pub(crate) mod queue;
 pub(crate) mod settle;
 pub(crate) mod spec;

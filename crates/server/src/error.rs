@@ -3,12 +3,12 @@
 //! Clients get the code, a sentence and the request id; what went on inside is a [`ApiError::cause`], which only the log
 //! gets. The conversion to a response leaves the body to `envelope`, which knows the request id.
 
+mod rejection;
+
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use millpond_api::{ErrorCode, InputError, Problem};
-use millpond_core::Rejection;
-use millpond_core::outcome::DeadLetterProblem;
 use millpond_engine::EngineError;
 
 /// How long a client should wait before it tries an overloaded server again.
@@ -127,6 +127,12 @@ impl ApiError {
         self.problem.code
     }
 
+    /// Whether what was asked about is not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        use ErrorCode::{GroupNotFound, PartitionNotFound, QueueNotFound, TopicNotFound};
+        matches!(self.code(), GroupNotFound | PartitionNotFound | QueueNotFound | TopicNotFound)
+    }
+
     /// What went wrong inside, for the log alone.
     pub fn cause(&self) -> Option<&str> {
         self.cause.as_deref()
@@ -218,102 +224,6 @@ impl From<EngineError> for ApiError {
             }
         }
     }
-}
-
-impl From<Rejection> for ApiError {
-    fn from(rejection: Rejection) -> Self {
-        match rejection {
-            Rejection::DeadLettersElsewhere { queue, to } => {
-                let detail = format!("dead letters of {queue} go to {to}: redrive them from there");
-                Self::new(ErrorCode::InvalidState, detail)
-            }
-            Rejection::DeadLetterQueueInvalid { name, problem } => dead_letter_queue_invalid(&name, problem),
-            Rejection::ByteLimit { held, more, limit } => {
-                let detail =
-                    format!("the environment holds {held} bytes and this call adds {more}, limit {limit}");
-                Self::quota(ErrorCode::ByteLimit, detail, limit)
-            }
-            Rejection::DedupLimit { limit } => {
-                let detail = format!("{limit} idempotency keys are remembered, which is the limit");
-                Self::limited(ErrorCode::DedupLimit, detail, limit)
-            }
-            Rejection::EtagMismatch { current } => {
-                Self::new(ErrorCode::EtagMismatch, format!("the etag is {current} by now")).about("etag")
-            }
-            Rejection::IdempotencyKeyReused { key } => {
-                let detail = format!("idempotency key {key} was used for another call");
-                Self::new(ErrorCode::IdempotencyKeyReused, detail).about("idempotency-key")
-            }
-            Rejection::LeaseStale { stale } => {
-                let stale: Vec<_> = stale.iter().map(|lease| lease.message.to_string()).collect();
-                Self::lease_stale(&stale)
-            }
-            Rejection::MessageLimit { held, more, limit } => {
-                let detail =
-                    format!("the environment holds {held} messages and this call adds {more}, limit {limit}");
-                Self::quota(ErrorCode::MessageLimit, detail, limit)
-            }
-            Rejection::MessageLeased { message, .. } => {
-                Self::new(ErrorCode::InvalidState, format!("message {message} is leased"))
-            }
-            Rejection::MessageNotFound { message } => {
-                Self::new(ErrorCode::MessageNotFound, format!("the queue holds no message {message}"))
-            }
-            Rejection::OutOfRange { field, value, limit } => out_of_range(field, value, limit),
-            Rejection::QueueAlreadyExists { name } => {
-                Self::new(ErrorCode::QueueAlreadyExists, format!("queue {name} exists already"))
-            }
-            Rejection::QueueInUse { by } => {
-                let detail = format!("it is the dead-letter queue of {by}; force deletes it even so");
-                Self::new(ErrorCode::InvalidState, detail)
-            }
-            Rejection::QueueLimit { limit } => {
-                let detail = format!("the environment has {limit} queues, which is the limit");
-                Self::limited(ErrorCode::QueueLimit, detail, limit)
-            }
-            Rejection::QueueNotFound { name } => {
-                Self::new(ErrorCode::QueueNotFound, format!("queue {name} does not exist"))
-            }
-            Rejection::StorageFull => {
-                Self::new(ErrorCode::StorageFull, "the store has no room for new messages")
-                    .retry_after_ms(RETRY_UNAVAILABLE_MS)
-            }
-            Rejection::UploadLimit { what, limit } => upload_limit(what, limit),
-            Rejection::UploadLost => {
-                let detail = "the upload was given up: too little came, or the store was opened again";
-                Self::retryable(ErrorCode::RequestTimeout, detail.to_owned())
-            }
-            Rejection::WaiterLimit { limit } => {
-                Self::overloaded("too many lease calls wait".to_owned(), limit)
-            }
-        }
-    }
-}
-
-fn dead_letter_queue_invalid(name: &str, problem: DeadLetterProblem) -> ApiError {
-    let why = match problem {
-        DeadLetterProblem::Missing => "which does not exist",
-        DeadLetterProblem::Itself => "which is the queue itself",
-        DeadLetterProblem::Circle => "from which dead letters would come back",
-    };
-    let field = "spec.dead_letter_queue";
-    ApiError::field(field, name, format!("{field} is {name}, {why}"))
-}
-
-fn upload_limit(what: &str, limit: u64) -> ApiError {
-    let detail = format!("too many {what} are being uploaded, limit {limit}");
-    ApiError::quota(ErrorCode::UploadLimit, detail, limit)
-}
-
-/// The content of one message is the only size among the core's ranges.
-fn out_of_range(field: &'static str, value: String, limit: String) -> ApiError {
-    let detail = format!("{field} is {value}, expected {limit}");
-    let mut error = ApiError::field(field, value, detail);
-    error.problem.limit = Some(limit);
-    if field == "data" {
-        error.problem.code = ErrorCode::PayloadTooLarge;
-    }
-    error
 }
 
 #[cfg(test)]

@@ -13,12 +13,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Uri};
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
-use millpond_api::name::{EnvironmentName, QueueName, check_id, parse_id, split_verb};
+use millpond_api::name::{EnvironmentName, Kind, ResourceName, check_topic_id, parse_id, split_verb};
 use millpond_api::send::SendForm;
 use millpond_api::{ErrorCode, InputError};
 use percent_encoding::percent_decode_str;
 
 use crate::app::App;
+use crate::convert::name;
 use crate::error::ApiError;
 use crate::paths;
 
@@ -37,44 +38,79 @@ impl Environment {
     }
 }
 
-/// What a path below `queues` names: the collection, a queue, or something of a queue.
+/// What a path names: a collection, a queue, a topic or a part of one, or something of it. Ids stand as they are in the path.
 pub(crate) struct Place<'a> {
     pub(crate) environment: Arc<Environment>,
-    /// The id as it stands in the path; not checked, the core knows which names exist.
-    pub(crate) queue: &'a str,
+    /// What it is, or what is in the collection.
+    pub(crate) kind: Kind,
+    /// The topic that a group or a partition belongs to.
+    topic: &'a str,
+    /// Its own id.
+    id: &'a str,
     pub(crate) verb: Option<&'a str>,
     /// The id of a message, where the path has one.
     pub(crate) message: &'a str,
 }
 
 impl<'a> Place<'a> {
-    /// Reads the path of a route in [`paths`] that names queues.
+    /// Reads the path of a route in [`paths`] that names queues or topics.
     pub(crate) fn of(app: &App, path: &'a str) -> Result<Self, ApiError> {
         let rest = path.strip_prefix(paths::VERSION_PREFIX).unwrap_or_default();
         let segments: Vec<&str> = rest.splitn(SEGMENTS_MAX, '/').collect();
         let (environment, below) = match &segments[..] {
-            ["queues", below @ ..] => (Arc::clone(&app.default_environment), below),
-            ["orgs", org, "projects", project, "envs", env, "queues", below @ ..] => {
+            ["orgs", org, "projects", project, "envs", env, below @ ..] => {
                 (environment(org, project, env)?, below)
             }
+            below => (Arc::clone(&app.default_environment), below),
+        };
+        let (kind, topic, own) = match *below {
+            ["queues", ref rest @ ..] => (Kind::Queue, "", rest),
+            ["topics", topic, "groups", ref rest @ ..] => (Kind::Group, topic, rest),
+            ["topics", topic, "partitions", ref rest @ ..] => (Kind::Partition, topic, rest),
+            ["topics", ref rest @ ..] => (Kind::Topic, "", rest),
             _ => return Err(no_route(path)),
         };
-        let (queue, verb) = split_verb(below.first().copied().unwrap_or_default());
-        if verb.is_some() && below.len() > 1 {
+        let (id, verb) = split_verb(own.first().copied().unwrap_or_default());
+        let topic_verb = split_verb(topic).1;
+        if topic_verb.is_some() || verb.is_some() && own.len() > 1 {
             return Err(no_route(path));
         }
-        Ok(Self { environment, queue, verb, message: below.get(2).copied().unwrap_or_default() })
+        Ok(Self { environment, kind, topic, id, verb, message: own.get(2).copied().unwrap_or_default() })
     }
 
-    /// The queue's id, checked.
+    /// The core's name of what the path names, its ids checked.
     pub(crate) fn queue(&self) -> Result<Box<str>, ApiError> {
-        check_id(self.queue).map_err(|fault| fault.at("queue", self.queue))?;
-        Ok(self.queue.into())
+        self.member(self.kind.noun(), self.id)
     }
 
-    /// The queue's whole name.
-    pub(crate) fn name_of(&self, queue: &str) -> Result<QueueName, ApiError> {
-        Ok(QueueName::new(self.environment.name.clone(), queue)?)
+    /// The same of something in the collection, whose id stands in `field`.
+    pub(crate) fn member(&self, field: &str, id: &str) -> Result<Box<str>, ApiError> {
+        self.kind.check_id(id).map_err(|fault| fault.at(field, id))?;
+        Ok(match self.kind {
+            Kind::Group | Kind::Partition => {
+                check_topic_id(self.topic).map_err(|fault| fault.at("topic", self.topic))?;
+                name::part(self.topic, self.kind, id)
+            }
+            Kind::Queue => id.into(),
+            Kind::Topic => name::topic(id),
+        })
+    }
+
+    /// The core's name of a group or partition of the topic that the path names. Its id was checked.
+    pub(crate) fn part(&self, kind: Kind, id: &str) -> Result<Box<str>, ApiError> {
+        check_topic_id(self.id).map_err(|fault| fault.at("topic", self.id))?;
+        Ok(name::part(self.id, kind, id))
+    }
+
+    /// The topic whose groups or partitions the path names, as the core knows it.
+    pub(crate) fn topic(&self) -> Result<Box<str>, ApiError> {
+        check_topic_id(self.topic).map_err(|fault| fault.at("topic", self.topic))?;
+        Ok(name::topic(self.topic))
+    }
+
+    /// The whole name of what the core calls so.
+    pub(crate) fn name_of(&self, name: &str) -> Result<ResourceName, ApiError> {
+        Ok(name::whole(self.environment.name.clone(), name)?)
     }
 }
 

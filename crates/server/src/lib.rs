@@ -37,6 +37,7 @@ mod guard;
 mod handlers;
 mod idempotency;
 mod linger;
+mod making;
 mod metrics;
 pub mod openapi;
 mod paths;

@@ -3,6 +3,7 @@
 //! A verb is part of its segment (`emails:send`), which the router cannot tell apart: `{queue}` takes id and verb
 //! together, and `extract` splits them. Each route is in the OpenAPI document (`openapi`), and so is each verb.
 
+use millpond_api::name::ResourceName;
 use millpond_core::id::MessageId;
 
 /// Whether the server answers at all.
@@ -50,10 +51,61 @@ pub(crate) const SHORT_DEAD_LETTERS: &str = "/v1/queues/{queue}/dead-letters";
 /// A message of a queue of the default environment.
 pub(crate) const SHORT_MESSAGE: &str = "/v1/queues/{queue}/messages/{message}";
 
+/// Topics of an environment.
+pub(crate) const TOPICS: &str = "/v1/orgs/{org}/projects/{project}/envs/{env}/topics";
+
+/// A topic of an environment, and its verbs.
+pub(crate) const TOPIC: &str = "/v1/orgs/{org}/projects/{project}/envs/{env}/topics/{topic}";
+
+/// The data of a message of a topic.
+pub(crate) const TOPIC_DATA: &str =
+    "/v1/orgs/{org}/projects/{project}/envs/{env}/topics/{topic}/messages/{message}/data";
+
+/// A message of a topic.
+pub(crate) const TOPIC_MESSAGE: &str =
+    "/v1/orgs/{org}/projects/{project}/envs/{env}/topics/{topic}/messages/{message}";
+
+/// Groups of a topic.
+pub(crate) const GROUPS: &str = "/v1/orgs/{org}/projects/{project}/envs/{env}/topics/{topic}/groups";
+
+/// A group of a topic, and its verbs.
+pub(crate) const GROUP: &str = "/v1/orgs/{org}/projects/{project}/envs/{env}/topics/{topic}/groups/{group}";
+
+/// Partitions of a topic.
+pub(crate) const PARTITIONS: &str = "/v1/orgs/{org}/projects/{project}/envs/{env}/topics/{topic}/partitions";
+
+/// A partition of a topic.
+pub(crate) const PARTITION: &str =
+    "/v1/orgs/{org}/projects/{project}/envs/{env}/topics/{topic}/partitions/{partition}";
+
+/// Topics of the default environment.
+pub(crate) const SHORT_TOPICS: &str = "/v1/topics";
+
+/// A topic of the default environment, and its verbs.
+pub(crate) const SHORT_TOPIC: &str = "/v1/topics/{topic}";
+
+/// The data of a message of a topic, in the default environment.
+pub(crate) const SHORT_TOPIC_DATA: &str = "/v1/topics/{topic}/messages/{message}/data";
+
+/// A message of a topic, in the default environment.
+pub(crate) const SHORT_TOPIC_MESSAGE: &str = "/v1/topics/{topic}/messages/{message}";
+
+/// Groups of a topic, in the default environment.
+pub(crate) const SHORT_GROUPS: &str = "/v1/topics/{topic}/groups";
+
+/// A group of a topic, and its verbs, in the default environment.
+pub(crate) const SHORT_GROUP: &str = "/v1/topics/{topic}/groups/{group}";
+
+/// Partitions of a topic, in the default environment.
+pub(crate) const SHORT_PARTITIONS: &str = "/v1/topics/{topic}/partitions";
+
+/// A partition of a topic, in the default environment.
+pub(crate) const SHORT_PARTITION: &str = "/v1/topics/{topic}/partitions/{partition}";
+
 /// What every route of the native API starts with.
 pub(crate) const VERSION_PREFIX: &str = "/v1/";
 
-/// Where the data of a message is. `environment` is its whole name.
-pub(crate) fn data_url(environment: &str, queue: &str, message: MessageId) -> String {
-    format!("{VERSION_PREFIX}{environment}/queues/{queue}/messages/{message}/data")
+/// Where the data of a message is; `home` is the whole name of its queue or topic.
+pub(crate) fn data_url(home: &ResourceName, message: MessageId) -> String {
+    format!("{VERSION_PREFIX}{home}/messages/{message}/data")
 }

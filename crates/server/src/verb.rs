@@ -6,6 +6,9 @@ use millpond_api::name::split_verb;
 
 use crate::paths;
 
+/// Segments behind `queues` or `topics`, at most.
+const SEGMENTS_MAX: usize = 4;
+
 macro_rules! verbs {
     ($($variant:ident $label:literal $route:literal,)+) => {
         /// What a request asks for.
@@ -21,7 +24,7 @@ macro_rules! verbs {
                 match self { $(Verb::$variant => $label,)+ }
             }
 
-            /// Its route in logs, without what precedes `queues` or `envs`.
+            /// Its route in logs, without what precedes `queues`, `topics` or `envs`.
             pub(crate) fn route(self) -> &'static str {
                 match self { $(Verb::$variant => $route,)+ }
             }
@@ -32,31 +35,55 @@ macro_rules! verbs {
 verbs! {
     Ack "ack" "queues/{queue}:ack",
     CreateEnvironment "create_environment" "envs",
+    CreateGroup "create_group" "topics/{topic}/groups",
     CreateQueue "create_queue" "queues",
+    CreateTopic "create_topic" "topics",
+    DeleteGroup "delete_group" "topics/{topic}/groups/{group}",
     DeleteMessage "delete_message" "queues/{queue}/messages/{message}",
+    DeletePartition "delete_partition" "topics/{topic}/partitions/{partition}",
     DeleteQueue "delete_queue" "queues/{queue}",
+    DeleteTopic "delete_topic" "topics/{topic}",
     Extend "extend" "queues/{queue}:extend",
     GetData "get_data" "queues/{queue}/messages/{message}/data",
+    GetGroup "get_group" "topics/{topic}/groups/{group}",
     GetMessage "get_message" "queues/{queue}/messages/{message}",
     GetQueue "get_queue" "queues/{queue}",
+    GetTopic "get_topic" "topics/{topic}",
     Health "health" "healthz",
     Lease "lease" "queues/{queue}:lease",
     ListDeadLetters "list_dead_letters" "queues/{queue}/dead-letters",
+    ListGroups "list_groups" "topics/{topic}/groups",
+    ListPartitions "list_partitions" "topics/{topic}/partitions",
     ListQueues "list_queues" "queues",
+    ListTopics "list_topics" "topics",
     Metrics "metrics" "metrics",
     Nack "nack" "queues/{queue}:nack",
     Openapi "openapi" "openapi.json",
     Other "other" "other",
     Pause "pause" "queues/{queue}:pause",
+    PauseGroup "pause_group" "topics/{topic}/groups/{group}:pause",
     Peek "peek" "queues/{queue}:peek",
     Purge "purge" "queues/{queue}:purge",
     Redrive "redrive" "queues/{queue}:redrive",
     Replay "replay" "queues/{queue}:replay",
     Resume "resume" "queues/{queue}:resume",
+    ResumeGroup "resume_group" "topics/{topic}/groups/{group}:resume",
     Send "send" "queues/{queue}:send",
     Settle "settle" "queues/{queue}:settle",
+    TopicAck "topic_ack" "topics/{topic}:ack",
+    TopicExtend "topic_extend" "topics/{topic}:extend",
+    TopicGetData "topic_get_data" "topics/{topic}/messages/{message}/data",
+    TopicGetMessage "topic_get_message" "topics/{topic}/messages/{message}",
+    TopicLease "topic_lease" "topics/{topic}:lease",
+    TopicNack "topic_nack" "topics/{topic}:nack",
+    TopicPeek "topic_peek" "topics/{topic}:peek",
+    TopicSend "topic_send" "topics/{topic}:send",
+    TopicSettle "topic_settle" "topics/{topic}:settle",
+    UpdateGroup "update_group" "topics/{topic}/groups/{group}",
     UpdateQueue "update_queue" "queues/{queue}",
+    UpdateTopic "update_topic" "topics/{topic}",
     Why "why" "queues/{queue}:why",
+    WhyGroup "why_group" "topics/{topic}/groups/{group}:why",
 }
 
 impl Verb {
@@ -73,7 +100,7 @@ impl Verb {
         let mut segments = rest.split('/');
         let mut first = segments.next();
         if first == Some("orgs") {
-            // Behind `orgs/ORG/projects/PROJECT/envs` there is nothing, or `ENV/queues`.
+            // Behind `orgs/ORG/projects/PROJECT/envs` there is nothing, or `ENV/queues` or `ENV/topics`.
             if segments.by_ref().nth(3) != Some("envs") {
                 return Self::Other;
             }
@@ -82,19 +109,70 @@ impl Verb {
             }
             first = segments.next();
         }
-        if first != Some("queues") {
-            return Self::Other;
+        let mut below = [""; SEGMENTS_MAX];
+        for (slot, segment) in below.iter_mut().zip(segments.by_ref()) {
+            *slot = segment;
         }
-        match (segments.next(), segments.next(), segments.next(), segments.next(), segments.next()) {
-            (None, ..) if method == Method::GET => Self::ListQueues,
-            (None, ..) if method == Method::POST => Self::CreateQueue,
-            (Some(queue), None, ..) => Self::of_queue(method, queue),
-            (Some(_), Some("dead-letters"), None, ..) if method == Method::GET => Self::ListDeadLetters,
-            (Some(_), Some("messages"), Some(_), None, _) if method == Method::GET => Self::GetMessage,
-            (Some(_), Some("messages"), Some(_), None, _) if method == Method::DELETE => Self::DeleteMessage,
-            (Some(_), Some("messages"), Some(_), Some("data"), None) if method == Method::GET => {
-                Self::GetData
-            }
+        match (first, segments.next()) {
+            (Some("queues"), None) => Self::of_queues(method, below),
+            (Some("topics"), None) => Self::of_topics(method, below),
+            _ => Self::Other,
+        }
+    }
+
+    fn of_queues(method: &Method, below: [&str; SEGMENTS_MAX]) -> Self {
+        match (method, below) {
+            (&Method::GET, ["", "", ..]) => Self::ListQueues,
+            (&Method::POST, ["", "", ..]) => Self::CreateQueue,
+            (method, [queue, "", "", ""]) => Self::of_queue(method, queue),
+            (&Method::GET, [_, "dead-letters", "", ""]) => Self::ListDeadLetters,
+            (&Method::DELETE, [_, "messages", _, ""]) => Self::DeleteMessage,
+            (&Method::GET, [_, "messages", _, ""]) => Self::GetMessage,
+            (&Method::GET, [_, "messages", _, "data"]) => Self::GetData,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_topics(method: &Method, below: [&str; SEGMENTS_MAX]) -> Self {
+        match (method, below) {
+            (&Method::GET, ["", "", ..]) => Self::ListTopics,
+            (&Method::POST, ["", "", ..]) => Self::CreateTopic,
+            (method, [topic, "", "", ""]) => Self::of_topic(method, topic),
+            (&Method::GET, [_, "groups", "", ""]) => Self::ListGroups,
+            (&Method::POST, [_, "groups", "", ""]) => Self::CreateGroup,
+            (method, [_, "groups", group, ""]) => Self::of_group(method, group),
+            (&Method::GET, [_, "messages", _, ""]) => Self::TopicGetMessage,
+            (&Method::GET, [_, "messages", _, "data"]) => Self::TopicGetData,
+            (&Method::GET, [_, "partitions", "", ""]) => Self::ListPartitions,
+            (&Method::DELETE, [_, "partitions", _, ""]) => Self::DeletePartition,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_topic(method: &Method, segment: &str) -> Self {
+        match (method, split_verb(segment).1) {
+            (&Method::DELETE, None) => Self::DeleteTopic,
+            (&Method::GET, None) => Self::GetTopic,
+            (&Method::PATCH, None) => Self::UpdateTopic,
+            (&Method::POST, Some("ack")) => Self::TopicAck,
+            (&Method::POST, Some("extend")) => Self::TopicExtend,
+            (&Method::POST, Some("lease")) => Self::TopicLease,
+            (&Method::POST, Some("nack")) => Self::TopicNack,
+            (&Method::POST, Some("peek")) => Self::TopicPeek,
+            (&Method::POST, Some("send")) => Self::TopicSend,
+            (&Method::POST, Some("settle")) => Self::TopicSettle,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_group(method: &Method, segment: &str) -> Self {
+        match (method, split_verb(segment).1) {
+            (&Method::DELETE, None) => Self::DeleteGroup,
+            (&Method::GET, None) => Self::GetGroup,
+            (&Method::PATCH, None) => Self::UpdateGroup,
+            (&Method::GET, Some("why")) => Self::WhyGroup,
+            (&Method::POST, Some("pause")) => Self::PauseGroup,
+            (&Method::POST, Some("resume")) => Self::ResumeGroup,
             _ => Self::Other,
         }
     }
@@ -140,7 +218,6 @@ mod tests {
 
     #[test]
     fn a_verb_is_told_from_method_and_path() {
-        let long = "/v1/orgs/o/projects/p/envs/e/queues";
         for (method, path, verb) in [
             ("GET", "/healthz", "health"),
             ("GET", "/metrics", "metrics"),
@@ -168,9 +245,31 @@ mod tests {
             ("GET", "Q/mail:send", "other"),
             ("BREW", "Q", "other"),
             ("GET", "Q/mail/messages/msg_1/data/more", "other"),
+            ("GET", "T", "list_topics"),
+            ("POST", "T", "create_topic"),
+            ("GET", "T/news", "get_topic"),
+            ("PATCH", "T/news", "update_topic"),
+            ("DELETE", "T/news", "delete_topic"),
+            ("POST", "T/news:send", "topic_send"),
+            ("POST", "T/news:settle", "topic_settle"),
+            ("POST", "T/news:pause", "other"),
+            ("GET", "T/news:why", "other"),
+            ("GET", "T/news/groups", "list_groups"),
+            ("POST", "T/news/groups", "create_group"),
+            ("GET", "T/news/groups/g", "get_group"),
+            ("GET", "T/news/groups/g:why", "why_group"),
+            ("POST", "T/news/groups/g:resume", "resume_group"),
+            ("GET", "T/news/groups/g/more", "other"),
+            ("GET", "T/news/partitions", "list_partitions"),
+            ("DELETE", "T/news/partitions/p", "delete_partition"),
+            ("GET", "T/news/partitions/p", "other"),
+            ("GET", "T/news/messages/msg_1", "topic_get_message"),
+            ("GET", "T/news/messages/msg_1/data", "topic_get_data"),
+            ("DELETE", "T/news/messages/msg_1", "other"),
         ] {
-            for queues in ["/v1/queues", long] {
-                let path = path.replace('Q', queues);
+            for before in ["/v1", "/v1/orgs/o/projects/p/envs/e"] {
+                let path =
+                    path.replace('Q', &format!("{before}/queues")).replace('T', &format!("{before}/topics"));
                 let method = Method::from_bytes(method.as_bytes()).expect("a token");
                 assert_eq!(Verb::of(&method, &path).label(), verb, "{method} {path}");
             }

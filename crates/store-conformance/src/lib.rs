@@ -10,7 +10,7 @@
 //! - bounds on memory, on the log, and on the time of any call;
 //! - that a scan of the first page costs the same however many rows were removed in front of it (only that it is right);
 //! - commits of two owners at the very same moment: owners here take turns;
-//! - values outside their type's promise: sequences above 2^40, counters above 2^63.
+//! - values outside their type's promise: sequences above 2^40, counters and numbers in a log above 2^63.
 
 #![warn(missing_docs)]
 

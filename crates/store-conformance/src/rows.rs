@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_core::id::{CommitSequence, Incarnation, LeaseGeneration, QueueNumber, Sequence, Uid};
+use millpond_core::id::{
+    CommitSequence, Incarnation, LeaseGeneration, LogNumber, QueueNumber, Sequence, Uid,
+};
 use millpond_core::remembered::{Remembered, SentIds};
 use millpond_core::row::{
     ChunkRow, CountersRow, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
-    EnvironmentRow, MessageContent, MessageRow, QueueRow, UploadRow,
+    EnvironmentRow, MessageContent, MessageRow, QueueRow, Role, RunRow, SegmentRow, UploadRow,
 };
 use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec};
 use millpond_core::time::Timestamp;
-use millpond_core::{ChangeSet, DeliveryChange, Page, RowKey, Scan};
+use millpond_core::{ChangeSet, DeliveryChange, Page, ProgressKey, RowKey, Scan};
 use millpond_store::{Opened, Store, StoreError, StoreErrorKind, StoreFactory, StoreReader};
 
 /// The environment that most rules use.
@@ -29,6 +31,7 @@ pub fn delivery(sequence: u64) -> DeliveryRow {
     let time = at(i64::try_from(sequence).expect("sequences are below 2^40"));
     DeliveryRow {
         sequence: Sequence(sequence),
+        message: Sequence(sequence),
         queue: QueueNumber(1),
         chunks: 0,
         nonce: sequence.wrapping_mul(0x9e37_79b9) & 0xff_ffff_ffff,
@@ -50,12 +53,13 @@ pub fn delivery(sequence: u64) -> DeliveryRow {
     }
 }
 
-/// A delivery no field of which has its default.
+/// A delivery no field of which has its default: a group's progress with a message of its own.
 #[must_use]
 pub fn odd_delivery(sequence: u64) -> DeliveryRow {
     let dead_letter =
         DeadLetter { at: at(-5), reason: DeadReason::LeasesLost, queue: "a'b\"c\u{0}\u{fffd}ü".into() };
     DeliveryRow {
+        message: Sequence(sequence ^ 1),
         queue: QueueNumber(u32::MAX),
         chunks: u32::MAX - 3,
         nonce: 0xff_ffff_ffff,
@@ -78,6 +82,30 @@ pub fn odd_delivery(sequence: u64) -> DeliveryRow {
     }
 }
 
+/// A ready delivery that is the progress of a cursor with a message, otherwise like [`delivery`].
+#[must_use]
+pub fn progress(sequence: u64, cursor: u32, message: u64) -> DeliveryRow {
+    DeliveryRow { message: Sequence(message), queue: QueueNumber(cursor), ..delivery(sequence) }
+}
+
+/// A segment no two words of which are alike, the first and last bit of all among those set.
+#[must_use]
+pub fn segment(log: u32, index: u64) -> SegmentRow {
+    let mut live = [0; SegmentRow::WORDS];
+    for (word, number) in live.iter_mut().zip(1u64..) {
+        *word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(log) ^ (index << 32);
+    }
+    live[0] |= 1;
+    live[SegmentRow::WORDS - 1] |= 1 << 63;
+    SegmentRow { log: QueueNumber(log), index, live }
+}
+
+/// A run of a cursor.
+#[must_use]
+pub fn run(cursor: u32, first: u64, last: u64) -> RunRow {
+    RunRow { cursor: QueueNumber(cursor), first: LogNumber(first), last: LogNumber(last) }
+}
+
 /// A message with a little JSON in it.
 #[must_use]
 pub fn message(sequence: u64) -> MessageRow {
@@ -94,6 +122,7 @@ pub fn message(sequence: u64) -> MessageRow {
 pub fn queue(number: u32) -> QueueRow {
     QueueRow {
         number: QueueNumber(number),
+        role: Role::Queue,
         name: format!("queue-{number}").into(),
         uid: Uid(u128::MAX - u128::from(number)),
         generation: 1,
@@ -134,6 +163,11 @@ pub fn odd_queue(number: u32) -> QueueRow {
     };
     QueueRow {
         number: QueueNumber(number),
+        role: Role::Cursor {
+            group: QueueNumber(u32::MAX),
+            log: QueueNumber(u32::MAX - 1),
+            start: LogNumber(u64::MAX),
+        },
         name: "n'a\"m\u{0}e".into(),
         uid: Uid(1),
         generation: 1 << 62,
@@ -172,6 +206,7 @@ pub fn counters(queue: u32, base: u64) -> CountersRow {
         total_dead: base + 14,
         total_expired: base + 15,
         consumer_seen_at: at(i64::try_from(base + 16).expect("test counters are small")),
+        position: LogNumber(base + 17),
     }
 }
 
@@ -268,7 +303,7 @@ impl Owner {
         self.try_commit(fill).expect("the commit works");
     }
 
-    /// Commits deliveries with messages of their own.
+    /// Commits deliveries, with messages of their own unless they are progress.
     pub fn send(&mut self, rows: impl IntoIterator<Item = DeliveryRow>) {
         self.commit(|changes| rows.into_iter().for_each(|row| insert(changes, row)));
     }
@@ -284,6 +319,14 @@ impl Owner {
         let rows = self.reader.read(&[RowKey::Delivery(Sequence(sequence))]).expect("reads work");
         assert_eq!(rows.deliveries.len(), 1, "one answer for one key");
         rows.deliveries.into_iter().next().and_then(|(_, row)| row)
+    }
+
+    /// A group's progress with one message as it is stored.
+    pub fn progress(&mut self, cursor: u32, message: u64) -> Option<DeliveryRow> {
+        let key = ProgressKey { cursor: QueueNumber(cursor), message: Sequence(message) };
+        let rows = self.reader.read(&[RowKey::Progress(key)]).expect("reads work");
+        assert_eq!(rows.progress.len(), 1, "one answer for one key");
+        rows.progress.into_iter().next().and_then(|(_, row)| row)
     }
 
     /// One remembered call as it is stored.
@@ -324,9 +367,11 @@ impl Owner {
     }
 }
 
-/// Puts a new delivery with a message into a set.
+/// Puts a new delivery into a set, with a message unless it is progress.
 pub fn insert(changes: &mut ChangeSet, row: DeliveryRow) {
-    changes.messages.push(message(row.sequence.0));
+    if !row.is_progress() {
+        changes.messages.push(message(row.sequence.0));
+    }
     changes.deliveries.push(DeliveryChange::Insert(row));
 }
 

@@ -6,6 +6,7 @@ mod commits;
 mod contents;
 mod fencing;
 mod likeness;
+mod logs;
 mod recovery;
 mod scans;
 mod specs;
@@ -65,6 +66,16 @@ rules! {
         pages_are_right_with_removals_in_front,
         the_end_is_exact,
         a_row_is_in_the_order_of_its_present_state_only;
+    logs:
+        segments_and_runs_come_back,
+        segments_are_cleared_then_removed_then_written,
+        runs_are_removed_then_written,
+        removing_a_queue_removes_its_segments_and_runs,
+        progress_is_read_by_cursor_and_message,
+        progress_may_be_replaced_in_one_commit,
+        progress_answers_come_in_the_order_asked_for,
+        progress_is_in_the_orders_like_any_delivery,
+        removing_progress_leaves_the_message;
     fencing:
         a_second_open_fences_the_first,
         a_wrong_commit_number_is_fenced,
@@ -89,6 +100,7 @@ rules! {
         next_due_survives_a_restart;
     specs:
         every_field_of_a_queue_comes_back,
+        every_role_comes_back,
         any_policy_comes_back;
     likeness:
         random_commits_read_as_from_memory;

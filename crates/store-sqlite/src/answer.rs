@@ -3,10 +3,10 @@
 //! Numbers keep all their bits, because they are read as the integers that they are written as.
 
 use millpond_core::command::LeaseRef;
-use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence, Uid};
+use millpond_core::id::{LeaseGeneration, LogNumber, MessageId, QueueNumber, Sequence, Uid};
 use millpond_core::outcome::{QueueView, Sent, Tally, Why};
 use millpond_core::remembered::Remembered;
-use millpond_core::row::{CountersRow, QueueRow};
+use millpond_core::row::{CountersRow, QueueRow, Role};
 use millpond_core::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -60,11 +60,15 @@ fn list<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> 
 }
 
 fn lease_json(lease: &LeaseRef) -> Value {
-    json!([lease.message.to_string(), lease.generation.0])
+    json!([lease.delivery.0, lease.message.to_string(), lease.generation.0])
 }
 
 fn lease(value: &Value) -> Option<LeaseRef> {
-    Some(LeaseRef { message: message(value.get(0)?)?, generation: LeaseGeneration(value.get(1)?.as_u64()?) })
+    Some(LeaseRef {
+        delivery: Sequence(value.get(0)?.as_u64()?),
+        message: message(value.get(1)?)?,
+        generation: LeaseGeneration(value.get(2)?.as_u64()?),
+    })
 }
 
 fn message(value: &Value) -> Option<MessageId> {
@@ -111,6 +115,7 @@ fn row_json(row: &QueueRow) -> Value {
         "paused_at": row.paused_at.map(Timestamp::as_millis),
         "purged_through": row.purged_through.0,
         "revision": row.revision,
+        "role": role_json(row.role),
         "spec": spec::to_json(&row.spec),
         "sweep_owed": row.sweep_owed,
         "uid": format!("{:032x}", row.uid.0),
@@ -123,6 +128,7 @@ fn row(value: &Value) -> Option<QueueRow> {
     let flag = |name| value.get(name)?.as_bool();
     Some(QueueRow {
         number: QueueNumber(u32::try_from(unsigned("number")?).ok()?),
+        role: role(value.get("role")?)?,
         name: value.get("name")?.as_str()?.into(),
         uid: Uid(u128::from_str_radix(value.get("uid")?.as_str()?, 16).ok()?),
         generation: unsigned("generation")?,
@@ -139,6 +145,36 @@ fn row(value: &Value) -> Option<QueueRow> {
     })
 }
 
+fn role_json(role: Role) -> Value {
+    match role {
+        Role::Queue => json!("queue"),
+        Role::Topic => json!("topic"),
+        Role::Partition { topic } => json!({ "partition": topic.0 }),
+        Role::Group { topic } => json!({ "group": topic.0 }),
+        Role::Cursor { group, log, start } => json!({ "cursor": [group.0, log.0, start.0] }),
+    }
+}
+
+fn role(value: &Value) -> Option<Role> {
+    match value.as_str() {
+        Some("queue") => return Some(Role::Queue),
+        Some("topic") => return Some(Role::Topic),
+        _ => {}
+    }
+    let (kind, value) = value.as_object()?.iter().next()?;
+    let number = |value: &Value| Some(QueueNumber(u32::try_from(value.as_u64()?).ok()?));
+    Some(match kind.as_str() {
+        "partition" => Role::Partition { topic: number(value)? },
+        "group" => Role::Group { topic: number(value)? },
+        "cursor" => Role::Cursor {
+            group: number(value.get(0)?)?,
+            log: number(value.get(1)?)?,
+            start: LogNumber(value.get(2)?.as_u64()?),
+        },
+        _ => return None,
+    })
+}
+
 fn counters_json(row: &CountersRow) -> Value {
     json!({
         "cancelled": row.cancelled,
@@ -150,6 +186,7 @@ fn counters_json(row: &CountersRow) -> Value {
         "finished_bytes": row.finished_bytes,
         "leased": row.leased,
         "leased_bytes": row.leased_bytes,
+        "position": row.position.0,
         "ready": row.ready,
         "total_acked": row.total_acked,
         "total_dead": row.total_dead,
@@ -182,6 +219,7 @@ fn counters(queue: QueueNumber, value: &Value) -> Option<CountersRow> {
         total_dead: count("total_dead")?,
         total_expired: count("total_expired")?,
         consumer_seen_at: time(value.get("consumer_seen_at")?)?,
+        position: LogNumber(count("position")?),
     })
 }
 

@@ -20,7 +20,7 @@ use crate::row::{QUEUE_COLUMNS, queue_with_counters};
 use crate::settings::SqliteSettings;
 use crate::space::{FileSpace, Space};
 use crate::store::SqliteStore;
-use crate::{directory, schema};
+use crate::{directory, schema, segment};
 
 /// Environments kept in SQLite files of one data directory. A clone is another handle to the same.
 #[derive(Clone, Debug)]
@@ -305,5 +305,7 @@ fn take_over_in_transaction(
         "select {QUEUE_COLUMNS} from queue left join counters on counters.queue = number order by number"
     );
     let queues = connection.prepare(&sql)?.query_map([], queue_with_counters)?.collect::<Result<_, _>>()?;
-    Ok(Taken { epoch, lineage: text, opened: Opened { commit, environment, queues, lineage } })
+    let (segments, runs) = segment::all(connection)?;
+    let opened = Opened { commit, environment, queues, segments, runs, lineage };
+    Ok(Taken { epoch, lineage: text, opened })
 }

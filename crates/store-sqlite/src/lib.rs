@@ -33,6 +33,7 @@ mod reader;
 mod row;
 mod scan;
 mod schema;
+mod segment;
 mod settings;
 mod space;
 mod spec;

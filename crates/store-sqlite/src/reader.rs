@@ -52,6 +52,7 @@ impl StoreReader for SqliteReader {
             let dedup_sql = format!("select {DEDUP_COLUMNS} from dedup where queue = ?1 and key = ?2");
             let mut delivery = connection.prepare_cached(&delivery_sql)?;
             let mut dedup = connection.prepare_cached(&dedup_sql)?;
+            let mut progress = connection.prepare_cached(&progress_sql())?;
             let mut rows = Rows { snapshot, ..Rows::default() };
             for key in keys {
                 match key {
@@ -64,6 +65,11 @@ impl StoreReader for SqliteReader {
                         let found =
                             dedup.query_row(params![row::queue_of(key), key.key], row::dedup).optional()?;
                         rows.dedup.push((key.clone(), found));
+                    }
+                    RowKey::Progress(key) => {
+                        let values = params![key.cursor.0, key.message.0.cast_signed()];
+                        let found = progress.query_row(values, row::delivery).optional()?;
+                        rows.progress.push((*key, found));
                     }
                 }
             }
@@ -98,6 +104,13 @@ impl StoreReader for SqliteReader {
             Ok(Page { snapshot, ..page })
         })
     }
+}
+
+/// A group's progress with one message, by cursor and message.
+pub(crate) fn progress_sql() -> String {
+    format!(
+        "select {DELIVERY_COLUMNS} from delivery indexed by delivery_message where queue = ?1 and message = ?2 limit 1"
+    )
 }
 
 fn chunk(connection: &Connection, message: Sequence, number: u32) -> Result<Option<Vec<u8>>, Error> {

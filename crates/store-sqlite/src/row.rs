@@ -1,10 +1,10 @@
 //! Rows as columns. The codes are persisted (`schema.rs`); unsigned numbers are kept by their bits.
 
-use millpond_core::id::{LeaseGeneration, QueueNumber, Sequence, Uid};
+use millpond_core::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence, Uid};
 use millpond_core::remembered::{Remembered, SentIds};
 use millpond_core::row::{
     CountersRow, Data, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
-    MessageContent, QueueRow, UploadRow,
+    MessageContent, QueueRow, Role, UploadRow,
 };
 use millpond_core::time::Timestamp;
 use rusqlite::types::Type;
@@ -16,7 +16,7 @@ use crate::{answer, spec};
 /// Columns that [`delivery`] reads, in its order.
 pub(crate) const DELIVERY_COLUMNS: &str = "sequence, queue, state, priority_descending, retried, order_at, due_at, \
      leased_at, lease_generation, delivery_count, failure_count, lost_lease_count, expires_at, nonce, sent_at, \
-     entered, dead_at, dead_reason, dead_queue, size_bytes, chunks";
+     entered, dead_at, dead_reason, dead_queue, size_bytes, chunks, message";
 
 /// Columns that [`dedup`] reads, in its order.
 pub(crate) const DEDUP_COLUMNS: &str =
@@ -34,7 +34,7 @@ pub(crate) fn queue_of(key: &DedupKey) -> i64 {
 pub(crate) const QUEUE_COLUMNS: &str = "queue.number, name, uid, generation, revision, created_at, updated_at, \
      annotations, spec, paused_at, purged_through, deleted, sweep_owed, counters.ready, delayed, leased, dead, \
      completed, cancelled, waiting_bytes, leased_bytes, dead_bytes, finished_bytes, total_sent, total_delivered, total_undone, total_acked, total_dead, total_expired, \
-     consumer_seen_at, dead_purged_through";
+     consumer_seen_at, dead_purged_through, position, role, parent, log, start";
 
 pub(crate) fn state_code(state: DeliveryState) -> i64 {
     match state {
@@ -55,6 +55,34 @@ fn state(code: i64) -> Option<DeliveryState> {
         3 => DeliveryState::Completed,
         4 => DeliveryState::Dead,
         5 => DeliveryState::Cancelled,
+        _ => return None,
+    })
+}
+
+/// Columns `role`, `parent`, `log` and `start`.
+pub(crate) type RoleColumns = (i64, Option<u32>, Option<u32>, Option<i64>);
+
+pub(crate) fn role_columns(role: Role) -> RoleColumns {
+    match role {
+        Role::Queue => (0, None, None, None),
+        Role::Topic => (1, None, None, None),
+        Role::Partition { topic } => (2, Some(topic.0), None, None),
+        Role::Group { topic } => (3, Some(topic.0), None, None),
+        Role::Cursor { group, log, start } => (4, Some(group.0), Some(log.0), Some(start.0.cast_signed())),
+    }
+}
+
+fn role(columns: RoleColumns) -> Option<Role> {
+    Some(match columns {
+        (0, None, None, None) => Role::Queue,
+        (1, None, None, None) => Role::Topic,
+        (2, Some(topic), None, None) => Role::Partition { topic: QueueNumber(topic) },
+        (3, Some(topic), None, None) => Role::Group { topic: QueueNumber(topic) },
+        (4, Some(group), Some(log), Some(start)) => Role::Cursor {
+            group: QueueNumber(group),
+            log: QueueNumber(log),
+            start: LogNumber(start.cast_unsigned()),
+        },
         _ => return None,
     })
 }
@@ -104,8 +132,11 @@ pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
             queue: row.get(18)?,
         })),
     };
+    let message = row.get::<_, Option<i64>>(21)?.map(|message| Sequence(message.cast_unsigned()));
+    let own = sequence(row, 0)?;
     Ok(DeliveryRow {
-        sequence: sequence(row, 0)?,
+        sequence: own,
+        message: message.unwrap_or(own),
         queue: QueueNumber(row.get(1)?),
         chunks: row.get(20)?,
         nonce: unsigned(row, 13)?,
@@ -174,6 +205,7 @@ pub(crate) fn upload(row: &Row<'_>) -> Result<UploadRow, Error> {
 pub(crate) fn queue_with_counters(row: &Row<'_>) -> Result<(QueueRow, CountersRow), Error> {
     let queue = QueueRow {
         number: QueueNumber(row.get(0)?),
+        role: known(32, role((row.get(32)?, row.get(33)?, row.get(34)?, row.get(35)?)))?,
         name: row.get(1)?,
         uid: Uid(u128::from_be_bytes(row.get(2)?)),
         generation: unsigned(row, 3)?,
@@ -208,6 +240,7 @@ pub(crate) fn queue_with_counters(row: &Row<'_>) -> Result<(QueueRow, CountersRo
         total_dead: count(27)?,
         total_expired: count(28)?,
         consumer_seen_at: Timestamp::from_millis(count(29)?.cast_signed()),
+        position: LogNumber(count(31)?),
     };
     Ok((queue, counters))
 }

@@ -1,4 +1,5 @@
-//! The ordered scans. Each walks one index from one key on (`tests` below ask SQLite for its plan).
+//! The ordered scans. Each walks one index from one key on (`tests` below ask SQLite for its plan, and for that of the one read
+//! that is not by primary key).
 //!
 //! SQLite compares a row value with an index column by column, but not with the rowid that ends it. So a page behind a
 //! key is read in two steps, each a range of the index: the rest of the rows that tie with the key, then those beyond.
@@ -167,6 +168,7 @@ fn signed(sequence: Sequence) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reader::progress_sql;
     use crate::schema;
 
     fn plan(sql: &str) -> String {
@@ -197,6 +199,8 @@ mod tests {
         assert_eq!(plan(&EXPIRY.all_sql()), "SCAN delivery USING INDEX delivery_expiry");
 
         assert_eq!(plan(&dedup_expiry_sql()), "SEARCH dedup USING INDEX dedup_expiry (expires_at<?)");
+        let progress = "SEARCH delivery USING INDEX delivery_message (queue=? AND message=?)";
+        assert_eq!(plan(&progress_sql()), progress);
         assert_eq!(plan(UPLOADS), "SEARCH upload USING INTEGER PRIMARY KEY (rowid>?)");
     }
 }

@@ -8,7 +8,7 @@
 pub(crate) const APPLICATION_ID: i64 = 0x6d70_6e64;
 
 /// `user_version` of both kinds of database.
-pub(crate) const LAYOUT: i64 = 2;
+pub(crate) const LAYOUT: i64 = 3;
 
 /// Code of the ready state; the partial indexes name it.
 pub(crate) const READY: i64 = 1;
@@ -42,7 +42,11 @@ create table queue (
     purged_through  integer not null,
     deleted         integer not null,
     sweep_owed      integer not null,
-    dead_purged_through integer not null
+    dead_purged_through integer not null,
+    role            integer not null, -- 0 queue, 1 topic, 2 partition, 3 group, 4 cursor
+    parent          integer,          -- topic of a partition or group, group of a cursor
+    log             integer,          -- these two of a cursor
+    start           integer
 ) strict;
 
 create table counters (
@@ -63,7 +67,8 @@ create table counters (
     total_acked     integer not null,
     total_dead      integer not null,
     total_expired   integer not null,
-    consumer_seen_at integer not null
+    consumer_seen_at integer not null,
+    position        integer not null -- a number in a log: its last, or the last that a cursor has handed out
 ) strict;
 
 create table message (
@@ -88,7 +93,7 @@ create table upload (
 ) strict;
 
 create table delivery (
-    sequence        integer primary key, -- the message's
+    sequence        integer primary key, -- the message's, unless message says another
     queue           integer not null,
     state           integer not null, -- 0 delayed, 1 ready, 2 leased, 3 completed, 4 dead, 5 cancelled
     priority_descending integer not null, -- minus the priority
@@ -108,12 +113,28 @@ create table delivery (
     dead_reason     integer, -- 0 attempts spent, 1 leases lost
     dead_queue      text,
     size_bytes      integer not null, -- of the message's content, wherever its data is
-    chunks          integer not null -- as in message
+    chunks          integer not null, -- as in message
+    message         integer -- of a group's progress: the message's sequence
 ) strict;
 
 create index delivery_ready on delivery (queue, priority_descending, retried, order_at) where state = 1;
 create index delivery_due on delivery (queue, state, due_at) where state <> 1;
 create index delivery_expiry on delivery (expires_at);
+create index delivery_message on delivery (queue, message) where message is not null;
+
+create table segment (
+    log             integer not null,
+    place           integer not null, -- from 0
+    live            blob    not null, -- 128 bytes: a bit for each number, from the lowest of the first byte
+    primary key (log, place)
+) strict, without rowid;
+
+create table run (
+    cursor          integer not null,
+    first           integer not null,
+    last            integer not null,
+    primary key (cursor, first)
+) strict, without rowid;
 
 create table dedup (
     queue           integer not null, -- -1: no send but a call on the environment

@@ -14,8 +14,8 @@ use millpond_store::{StoreError, StoreErrorKind};
 use rusqlite::{CachedStatement, Connection, Error, params};
 
 use crate::error::before_commit;
-use crate::row::{data_kind_code, dead_reason_code, queue_of, state_code};
-use crate::{answer, chunk, spec};
+use crate::row::{data_kind_code, dead_reason_code, queue_of, role_columns, state_code};
+use crate::{answer, chunk, segment, spec};
 
 /// Moves the fence and writes everything.
 pub(crate) fn write(connection: &Connection, epoch: i64, changes: &ChangeSet) -> Result<(), StoreError> {
@@ -57,9 +57,11 @@ fn fence(
 fn write_rows(connection: &Connection, changes: &ChangeSet) -> Result<bool, Error> {
     put_queues(connection, &changes.queues_put)?;
     put_counters(connection, &changes.counters)?;
+    segment::write(connection, changes)?;
     for number in &changes.queues_removed {
         connection.prepare_cached("delete from queue where number = ?1")?.execute([number.0])?;
         connection.prepare_cached("delete from counters where queue = ?1")?.execute([number.0])?;
+        segment::remove_queue(connection, *number)?;
     }
     let mut removed: Vec<Sequence> = removals(&changes.deliveries).collect();
     removed.sort_unstable();
@@ -74,7 +76,8 @@ fn write_rows(connection: &Connection, changes: &ChangeSet) -> Result<bool, Erro
 fn put_queues(connection: &Connection, rows: &[QueueRow]) -> Result<(), Error> {
     for row in rows {
         let sql = "insert or replace into queue \
-                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+        let (role, parent, log, start) = role_columns(row.role);
         connection.prepare_cached(sql)?.execute(params![
             row.number.0,
             row.name,
@@ -90,6 +93,10 @@ fn put_queues(connection: &Connection, rows: &[QueueRow]) -> Result<(), Error> {
             row.deleted,
             row.sweep_owed,
             row.dead_purged_through.0.cast_signed(),
+            role,
+            parent,
+            log,
+            start,
         ])?;
     }
     Ok(())
@@ -100,7 +107,7 @@ fn put_counters(connection: &Connection, rows: &[CountersRow]) -> Result<(), Err
         return Ok(());
     }
     let sql = "insert or replace into counters \
-               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
     let mut statement = connection.prepare_cached(sql)?;
     for row in rows {
         statement.execute(params![
@@ -122,6 +129,7 @@ fn put_counters(connection: &Connection, rows: &[CountersRow]) -> Result<(), Err
             row.total_dead.cast_signed(),
             row.total_expired.cast_signed(),
             row.consumer_seen_at.as_millis(),
+            row.position.0.cast_signed(),
         ])?;
     }
     Ok(())
@@ -142,7 +150,7 @@ fn insert_messages(connection: &Connection, rows: &[MessageRow]) -> Result<(), E
 }
 
 const MESSAGE_COLUMNS: usize = 6;
-const DELIVERY_COLUMNS: usize = 21;
+const DELIVERY_COLUMNS: usize = 22;
 
 /// Rows that one statement inserts. While it runs its cursors stay at the end of each B-tree, which saves the walk from
 /// the root; beyond sixteen rows nothing more is won.
@@ -189,19 +197,20 @@ fn insert_in_groups<T>(
     insert(1, rest)
 }
 
-/// Sets what a lease, a nack or a promotion changes, if the row stays where it is by expiry, which keeps that index as
-/// it is: SQLite decides by the columns that are named, not by their values, which entries it writes again.
+/// Sets what a lease, a nack or a promotion changes, if the row stays where it is by expiry and message, which keeps those
+/// indexes as they are: SQLite decides by the columns that are named, not by their values, which entries it writes again.
 const UPDATE_DELIVERY: &str = "update delivery set state = ?3, retried = ?5, order_at = ?6, due_at = ?7, \
     leased_at = ?8, lease_generation = ?9, delivery_count = ?10, failure_count = ?11, lost_lease_count = ?12, \
     nonce = ?14, sent_at = ?15, entered = ?16, dead_at = ?17, dead_reason = ?18, dead_queue = ?19, \
     size_bytes = ?20, chunks = ?21 \
-    where sequence = ?1 and queue = ?2 and priority_descending = ?4 and expires_at = ?13";
+    where sequence = ?1 and queue = ?2 and priority_descending = ?4 and expires_at = ?13 and message is ?22";
 
 /// Sets everything.
 const REWRITE_DELIVERY: &str = "update delivery set queue = ?2, state = ?3, priority_descending = ?4, \
     retried = ?5, order_at = ?6, due_at = ?7, leased_at = ?8, lease_generation = ?9, delivery_count = ?10, \
     failure_count = ?11, lost_lease_count = ?12, expires_at = ?13, nonce = ?14, sent_at = ?15, entered = ?16, \
-    dead_at = ?17, dead_reason = ?18, dead_queue = ?19, size_bytes = ?20, chunks = ?21 where sequence = ?1";
+    dead_at = ?17, dead_reason = ?18, dead_queue = ?19, size_bytes = ?20, chunks = ?21, message = ?22 \
+    where sequence = ?1";
 
 fn update_deliveries(connection: &Connection, changes: &[DeliveryChange]) -> Result<bool, Error> {
     let mut statement = connection.prepare_cached(UPDATE_DELIVERY)?;
@@ -244,7 +253,9 @@ fn bind_delivery(statement: &mut CachedStatement<'_>, first: usize, row: &Delive
     statement.raw_bind_parameter(first + 17, dead_letter.map(|dead| dead_reason_code(dead.reason)))?;
     statement.raw_bind_parameter(first + 18, dead_letter.map(|dead| &*dead.queue))?;
     statement.raw_bind_parameter(first + 19, row.size_bytes.cast_signed())?;
-    statement.raw_bind_parameter(first + 20, row.chunks)
+    statement.raw_bind_parameter(first + 20, row.chunks)?;
+    let message = row.is_progress().then_some(row.message.0.cast_signed());
+    statement.raw_bind_parameter(first + 21, message)
 }
 
 fn removals(changes: &[DeliveryChange]) -> impl Iterator<Item = Sequence> {

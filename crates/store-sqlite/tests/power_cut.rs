@@ -4,8 +4,8 @@
 use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::DeliveryState;
 use millpond_core::{ChangeSet, DeliveryChange};
-use millpond_store::{Lineage, MemoryDisk, Resolution, StoreError, StoreErrorKind, StoreFactory};
-use millpond_store_conformance::rows::{ENVIRONMENT, Owner, delivery, insert};
+use millpond_store::{Lineage, MemoryDisk, Opened, Resolution, StoreError, StoreErrorKind, StoreFactory};
+use millpond_store_conformance::rows::{ENVIRONMENT, Owner, delivery, insert, run, segment};
 use millpond_store_conformance::{Place, exercise};
 use millpond_store_sqlite::power_cut::{Backup, Disk};
 use millpond_store_sqlite::{SqliteFactory, SqliteSettings, Synchronous};
@@ -41,13 +41,15 @@ struct Played {
     under_way: Option<ChangeSet>,
 }
 
-/// Random sends, changes and removals.
+/// Random sends, changes and removals, with a segment and a run that tell the commit.
 fn fill(random: &mut SplitMix, live: &mut Vec<u64>, next: &mut u64, changes: &mut ChangeSet) {
     for _ in 0..random.below(12) {
         *next += 1;
         live.push(*next);
         insert(changes, delivery(*next));
     }
+    changes.segments_put.push(segment(1, *next));
+    changes.runs_put.push(run(2, 1, changes.commit.0));
     let fresh = changes.messages.len();
     let mut at = 0;
     while at + fresh < live.len() {
@@ -110,7 +112,8 @@ fn everything(owner: &mut Owner) -> String {
     let deliveries = owner.scan(&scan).deliveries;
     let sequences: Vec<Sequence> = deliveries.iter().map(|row| row.sequence).collect();
     let contents = owner.reader.contents(&sequences).expect("reads work");
-    format!("{:?} {deliveries:?} {contents:?}", owner.opened.commit)
+    let Opened { commit, segments, runs, .. } = &owner.opened;
+    format!("{commit:?} {deliveries:?} {contents:?} {segments:?} {runs:?}")
 }
 
 /// `Err`: what is stored afterwards is neither what was answered, nor that and the commit under way.

@@ -1,10 +1,10 @@
-//! Listing queues: the call, which stands in a query, and its page.
+//! Listing queues, topics, groups and partitions: the call, which stands in a query, and its page.
 
 use super::Queue;
 use crate::filter::QueueFilter;
 use crate::input_error::{Fault, InputError};
 use crate::limits::QUEUES_PAGE_MAX;
-use crate::name::{EnvironmentName, check_id};
+use crate::name::Kind;
 use crate::page;
 use crate::writer;
 
@@ -26,15 +26,16 @@ pub struct ListQueuesRequest {
 }
 
 impl ListQueuesRequest {
-    /// Reads the parameters of a list of the queues of `environment`.
+    /// Reads the parameters of a list of what is of this kind in `parent`, an environment or a topic by its whole name.
     pub fn parse<'q>(
-        environment: &EnvironmentName,
+        kind: Kind,
+        parent: &str,
         parameter: impl Fn(&str) -> Option<&'q str>,
     ) -> Result<ListQueuesRequest, InputError> {
         let (filter, order_by) =
             (parameter("filter").unwrap_or_default(), parameter("order_by").unwrap_or_default());
         let descending = read_order(order_by)?;
-        let scope = [format!("{environment}/queues"), filter.to_owned(), descending.to_string()];
+        let scope = [format!("{parent}/{}", kind.collection()), filter.to_owned(), descending.to_string()];
         let mut request = ListQueuesRequest {
             page_size: page::read_size(parameter("page_size"), QUEUES_PAGE_MAX)?,
             after: None,
@@ -44,7 +45,7 @@ impl ListQueuesRequest {
         };
         if let Some(token) = parameter("page_token") {
             let id = page::read_token(&request.scope(), token)?;
-            check_id(&id).map_err(|_| page::refuse(token))?;
+            kind.check_id(&id).map_err(|_| page::refuse(token))?;
             request.after = Some(id);
         }
         Ok(request)
@@ -71,9 +72,9 @@ fn read_order(text: &str) -> Result<bool, InputError> {
 }
 
 /// The answer. An empty token says that there are no more.
-pub fn render_queues(queues: &[Queue], next_page_token: &str) -> String {
+pub fn render_queues(kind: Kind, queues: &[Queue], next_page_token: &str) -> String {
     let mut out = String::from("{");
-    writer::push_name(&mut out, "queues");
+    writer::push_name(&mut out, kind.collection());
     writer::push_list(&mut out, queues, |out, queue| out.push_str(&queue.render()));
     writer::push_text_field(&mut out, "next_page_token", next_page_token);
     out.push('}');
@@ -85,13 +86,11 @@ mod tests {
     use super::*;
     use crate::ErrorCode;
 
-    fn environment(id: &str) -> EnvironmentName {
-        EnvironmentName::new("acme", "shop", id).expect("valid")
-    }
+    const HOME: &str = "orgs/acme/projects/shop/envs/prod";
 
     fn parse(parameters: &[(&str, &str)]) -> Result<ListQueuesRequest, InputError> {
         let find = |name: &str| parameters.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
-        ListQueuesRequest::parse(&environment("prod"), find)
+        ListQueuesRequest::parse(Kind::Queue, HOME, find)
     }
 
     #[test]
@@ -129,7 +128,8 @@ mod tests {
             assert_eq!(parse(&other).map_err(|error| error.code), Err(ErrorCode::PageTokenInvalid));
         }
         let find = |name: &str| next.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
-        assert!(ListQueuesRequest::parse(&environment("test"), find).is_err());
+        assert!(ListQueuesRequest::parse(Kind::Queue, "orgs/acme/projects/shop/envs/test", find).is_err());
+        assert!(ListQueuesRequest::parse(Kind::Topic, HOME, find).is_err());
     }
 
     #[test]
@@ -143,6 +143,7 @@ mod tests {
 
     #[test]
     fn an_empty_page_has_an_empty_token() {
-        assert_eq!(render_queues(&[], ""), r#"{"queues":[],"next_page_token":""}"#);
+        assert_eq!(render_queues(Kind::Queue, &[], ""), r#"{"queues":[],"next_page_token":""}"#);
+        assert_eq!(render_queues(Kind::Group, &[], ""), r#"{"groups":[],"next_page_token":""}"#);
     }
 }

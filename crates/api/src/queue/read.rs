@@ -12,17 +12,19 @@ use crate::limits::{
     FINISHED_RETENTION_MAX, LABEL_KEY_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_MAX, LEASED_MAX,
     LOST_IN_A_ROW_MAX, MAX_DELIVERIES_MAX, RETENTION_MAX, RETENTION_MIN,
 };
-use crate::name::{QueueName, QueueReference};
+use crate::name::{Kind, QueueReference, ResourceName};
 use crate::reader::Node;
 use crate::send::DELAY;
 
 /// Fields of a queue.
 pub(crate) const QUEUE_NAMES: &[&str] = &["name", "uid", "meta", "spec", "status"];
+/// Fields of a group.
+pub(crate) const GROUP_NAMES: &[&str] = &["name", "uid", "meta", "spec", "status", "start"];
 /// Fields of `meta`.
 pub(crate) const META_NAMES: &[&str] =
     &["generation", "etag", "create_time", "update_time", "display_name", "labels", "annotations"];
-/// Fields of `spec`.
-pub(crate) const SPEC_NAMES: &[&str] = &[
+/// Fields of a queue's `spec`.
+pub(super) const SPEC_NAMES: &[&str] = &[
     "visibility_timeout",
     "max_deliveries",
     "dead_letter_queue",
@@ -38,6 +40,30 @@ pub(crate) const SPEC_NAMES: &[&str] = &[
     "lost_lease",
     "order",
 ];
+/// Of them those that a group has: what concerns leases.
+const GROUP_SPEC_NAMES: &[&str] = &[
+    "visibility_timeout",
+    "max_deliveries",
+    "backoff",
+    "concurrency_max",
+    "fresh_first",
+    "leased_max",
+    "limit_counts",
+    "lost_lease",
+    "order",
+];
+/// And those of a topic: what concerns messages as they are sent.
+const TOPIC_SPEC_NAMES: &[&str] = &["retention", "delay"];
+
+/// Fields of the `spec` of this kind.
+pub(crate) fn spec_names(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Queue => SPEC_NAMES,
+        Kind::Group => GROUP_SPEC_NAMES,
+        Kind::Topic | Kind::Partition => TOPIC_SPEC_NAMES,
+    }
+}
+
 /// Fields of `spec.backoff`.
 pub(crate) const BACKOFF_NAMES: &[&str] = &["initial", "factor", "max", "jitter_min", "jitter_max"];
 /// Fields of `spec.lost_lease`.
@@ -53,11 +79,24 @@ pub(crate) const LIMIT_COUNTS: [(&str, LimitCounts); 2] =
 pub(crate) const QUEUE_ORDER: [(&str, QueueOrder); 2] =
     [("sent", QueueOrder::Sent), ("visible", QueueOrder::Visible)];
 
+/// Words of `start`.
+pub(crate) const STARTS: [(&str, Start); 2] = [("earliest", Start::Earliest), ("latest", Start::Latest)];
+
+/// Where a new group begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// At the oldest message that is there.
+    #[default]
+    Earliest,
+    /// Behind all messages that are visible by now.
+    Latest,
+}
+
 /// What a client gave for a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueBody {
     /// The name, which must be the one in the path where both are given.
-    pub name: Option<QueueName>,
+    pub name: Option<ResourceName>,
     /// The state of the resource that the client has in mind.
     pub etag: Option<String>,
     /// For people.
@@ -68,19 +107,23 @@ pub struct QueueBody {
     pub annotations: Option<BTreeMap<String, String>>,
     /// Settings.
     pub spec: QueueSpec,
+    /// Where it begins if it is made now; only of groups.
+    pub start: Option<Start>,
 }
 
 impl QueueBody {
-    /// Reads a body. No body at all gives nothing, which makes a queue with all defaults.
-    pub fn parse(body: &[u8]) -> Result<QueueBody, InputError> {
-        QueueBody::read(&Node::optional_root(body)?)
+    /// Reads a body of this kind. No body at all gives nothing, which makes one with all defaults.
+    pub fn parse(kind: Kind, body: &[u8]) -> Result<QueueBody, InputError> {
+        QueueBody::read(kind, &Node::optional_root(body)?)
     }
 
-    pub(super) fn read(root: &Node<'_, '_>) -> Result<QueueBody, InputError> {
-        let mut object = root.object(QUEUE_NAMES)?;
-        let name = object.optional("name", |node| QueueName::parse(&node.path(), &node.string()?))?;
-        let spec = object.optional("spec", |node| read_spec(&node))?.unwrap_or_default();
-        let mut queue = QueueBody { name, spec, ..QueueBody::default() };
+    pub(super) fn read(kind: Kind, root: &Node<'_, '_>) -> Result<QueueBody, InputError> {
+        let mut object = root.object(if kind == Kind::Group { GROUP_NAMES } else { QUEUE_NAMES })?;
+        let name = |node: Node<'_, '_>| ResourceName::parse(kind, &node.path(), &node.string()?);
+        let name = object.optional("name", name)?;
+        let spec = object.optional("spec", |node| read_spec(kind, &node))?.unwrap_or_default();
+        let start = object.optional("start", |node| node.word(&STARTS))?;
+        let mut queue = QueueBody { name, spec, start, ..QueueBody::default() };
         if let Some(meta) = object.take("meta") {
             queue.read_meta(&meta)?;
         }
@@ -124,8 +167,8 @@ pub(crate) fn check_key(key: &str) -> Result<(), Fault> {
     Err(Fault::beyond(LABEL_KEY_BYTES_MAX, expected))
 }
 
-fn read_spec(node: &Node<'_, '_>) -> Result<QueueSpec, InputError> {
-    let mut object = node.object(SPEC_NAMES)?;
+fn read_spec(kind: Kind, node: &Node<'_, '_>) -> Result<QueueSpec, InputError> {
+    let mut object = node.object(spec_names(kind))?;
     Ok(QueueSpec {
         visibility_timeout: object
             .optional("visibility_timeout", |node| node.duration(VISIBILITY_TIMEOUT))?,

@@ -5,7 +5,8 @@ use serde::{Serialize, Serializer};
 use super::{as_string, as_time};
 use crate::time;
 
-/// State and counts of a queue. The counts are exact and include the caller's own writes.
+/// State and counts of a queue. The counts are exact and include the caller's own writes. What a topic, a group or a partition does
+/// not have is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueStatus {
     /// The generation of the spec that is in force.
@@ -13,23 +14,24 @@ pub struct QueueStatus {
     pub observed_generation: u64,
     /// Conditions, by type.
     pub conditions: Vec<Condition>,
-    /// Messages that could be leased now.
+    /// Messages that could be leased now; of a topic or partition, those that are visible.
     #[serde(serialize_with = "as_string")]
     pub ready_count: u64,
     /// Messages under a lease.
-    #[serde(serialize_with = "as_string")]
-    pub leased_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_count")]
+    pub leased_count: Option<u64>,
     /// Messages hidden until a time.
     #[serde(serialize_with = "as_string")]
     pub delayed_count: u64,
     /// Messages out of attempts.
-    #[serde(serialize_with = "as_string")]
-    pub dead_letter_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_count")]
+    pub dead_letter_count: Option<u64>,
     /// Settled messages that are still kept.
-    #[serde(serialize_with = "as_string")]
-    pub finished_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_count")]
+    pub finished_count: Option<u64>,
     /// Whether leases are held back on request.
-    pub paused: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
     /// Why nothing is being handed out, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
@@ -76,6 +78,13 @@ pub struct Why {
     /// Until when, in Unix milliseconds, where that is known.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_time")]
     pub until: Option<i64>,
+}
+
+fn as_optional_count<S: Serializer>(count: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match count {
+        Some(count) => as_string(count, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 fn as_optional_time<S: Serializer>(millis: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use super::read::{QueueBody, SPEC_NAMES};
+use super::read::{QueueBody, SPEC_NAMES, spec_names};
 use crate::input_error::{Fault, InputError};
 use crate::limits::UPDATE_MASK_PATHS_MAX;
+use crate::name::Kind;
 use crate::reader::Node;
 
 const FIELD: &str = "update_mask";
@@ -47,12 +48,12 @@ pub struct QueueUpdate {
 
 impl QueueUpdate {
     /// Reads a body, and the `update_mask` of the query if there is one.
-    pub fn parse(body: &[u8], mask: Option<&str>) -> Result<QueueUpdate, InputError> {
+    pub fn parse(kind: Kind, body: &[u8], mask: Option<&str>) -> Result<QueueUpdate, InputError> {
         let root = Node::optional_root(body)?;
-        let body = QueueBody::read(&root)?;
+        let body = QueueBody::read(kind, &root)?;
         let mask = match mask {
-            Some(text) => UpdateMask::parse(text)?,
-            None => UpdateMask::of_body(&root)?,
+            Some(text) => UpdateMask::parse(kind, text)?,
+            None => UpdateMask::of_body(kind, &root)?,
         };
         Ok(QueueUpdate { body, mask })
     }
@@ -60,15 +61,15 @@ impl QueueUpdate {
 
 impl UpdateMask {
     /// Reads `spec`, `spec.FIELD`, `meta.annotations`, `meta.display_name`, `meta.labels`, joined by commas.
-    pub fn parse(text: &str) -> Result<UpdateMask, InputError> {
+    pub fn parse(kind: Kind, text: &str) -> Result<UpdateMask, InputError> {
         let mut mask = UpdateMask::default();
         for (at, path) in text.split(',').enumerate() {
             if at == UPDATE_MASK_PATHS_MAX {
                 let expected = format!("at most {UPDATE_MASK_PATHS_MAX} paths");
                 return Err(Fault::beyond(UPDATE_MASK_PATHS_MAX, expected).at(FIELD, text));
             }
-            let known = mask.name(path.trim());
-            known.ok_or_else(|| Fault::new(format!("paths such as {}", paths())).at(FIELD, path))?;
+            let known = mask.name(kind, path.trim());
+            known.ok_or_else(|| Fault::new(format!("paths such as {}", paths(kind))).at(FIELD, path))?;
         }
         Ok(mask)
     }
@@ -80,15 +81,16 @@ impl UpdateMask {
     }
 
     /// Names a path; none if there is no such path.
-    fn name(&mut self, path: &str) -> Option<()> {
+    fn name(&mut self, kind: Kind, path: &str) -> Option<()> {
+        let names = spec_names(kind);
         match path {
             "meta.annotations" => self.annotations = true,
             "meta.display_name" => self.display_name = true,
             "meta.labels" => self.labels = true,
-            "spec" => self.spec.extend(SPEC_NAMES.iter().map(|name| (*name, Naming::Whole))),
+            "spec" => self.spec.extend(names.iter().map(|name| (*name, Naming::Whole))),
             path => {
                 let field = path.strip_prefix("spec.")?;
-                let name = SPEC_NAMES.iter().find(|name| **name == field)?;
+                let name = names.iter().find(|name| **name == field)?;
                 self.spec.insert(*name, Naming::Whole);
             }
         }
@@ -96,21 +98,21 @@ impl UpdateMask {
     }
 
     /// What a body names. It has been read before, so that every name in it is known.
-    fn of_body(root: &Node<'_, '_>) -> Result<UpdateMask, InputError> {
+    fn of_body(kind: Kind, root: &Node<'_, '_>) -> Result<UpdateMask, InputError> {
         let mut mask = UpdateMask::default();
         for (member, node) in root.map(usize::MAX)?.rest() {
             if node.is_null() || !matches!(member, "meta" | "spec") {
                 continue;
             }
             for (field, value) in node.map(usize::MAX)?.rest() {
-                let setting = SPEC_NAMES.iter().find(|name| member == "spec" && **name == field);
+                let setting = spec_names(kind).iter().find(|name| member == "spec" && **name == field);
                 match setting {
                     Some(name) => {
                         let naming = if value.is_null() { Naming::Whole } else { Naming::Parts };
                         mask.spec.insert(*name, naming);
                     }
                     // What the server sets, and the etag, are not among the paths.
-                    None => drop(mask.name(&format!("{member}.{field}"))),
+                    None => drop(mask.name(kind, &format!("{member}.{field}"))),
                 }
             }
         }
@@ -118,8 +120,8 @@ impl UpdateMask {
     }
 }
 
-fn paths() -> String {
-    let spec = SPEC_NAMES.iter().map(|name| format!("spec.{name}"));
+fn paths(kind: Kind) -> String {
+    let spec = spec_names(kind).iter().map(|name| format!("spec.{name}"));
     let meta = ["meta.annotations", "meta.display_name", "meta.labels", "spec"].map(str::to_owned);
     meta.into_iter().chain(spec).collect::<Vec<_>>().join(", ")
 }
@@ -131,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn update(body: &str, mask: Option<&str>) -> QueueUpdate {
-        QueueUpdate::parse(body.as_bytes(), mask).unwrap_or_else(|error| panic!("{error}"))
+        QueueUpdate::parse(Kind::Queue, body.as_bytes(), mask).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
@@ -174,7 +176,7 @@ mod tests {
             "spec,,",
             "Spec",
         ] {
-            let error = UpdateMask::parse(text).expect_err(text);
+            let error = UpdateMask::parse(Kind::Queue, text).expect_err(text);
             assert_eq!(
                 (error.code, error.field.as_deref()),
                 (ErrorCode::InvalidField, Some(FIELD)),
@@ -182,16 +184,16 @@ mod tests {
             );
         }
         let most = vec!["spec"; UPDATE_MASK_PATHS_MAX].join(",");
-        assert!(UpdateMask::parse(&most).is_ok());
-        let error = UpdateMask::parse(&format!("{most},spec")).expect_err("one too many");
+        assert!(UpdateMask::parse(Kind::Queue, &most).is_ok());
+        let error = UpdateMask::parse(Kind::Queue, &format!("{most},spec")).expect_err("one too many");
         assert_eq!(error.limit.as_deref(), Some("32"));
     }
 
     proptest! {
         #[test]
         fn any_mask_is_answered(text in r"(spec|meta|\.|,|labels|delay|backoff| |\*){0,8}", noise in ".{0,40}") {
-            let _ = (UpdateMask::parse(&text), UpdateMask::parse(&noise));
-            let _ = QueueUpdate::parse(noise.as_bytes(), Some(&text));
+            let _ = (UpdateMask::parse(Kind::Queue, &text), UpdateMask::parse(Kind::Queue, &noise));
+            let _ = QueueUpdate::parse(Kind::Queue, noise.as_bytes(), Some(&text));
         }
     }
 }

@@ -4,40 +4,28 @@ use serde_json::{Value, json};
 
 use super::{
     about, answer, component, count, count_input, duration_in, input, integer, list, message_id_input, time,
-    words,
+    topic_id, words,
 };
 use crate::dead_letters::{REDRIVE_NAMES, REPLAY_NAMES};
-use crate::lease::{LEASE_NAMES, VISIBILITY_TIMEOUT, WAIT};
+use crate::lease::{LEASE_NAMES, TOPIC_LEASE_NAMES, VISIBILITY_TIMEOUT, WAIT};
 use crate::limits::{
-    EVENTS_PER_CALL_MAX, LEASE_MESSAGES_MAX, LEASES_PER_CALL_MAX, MESSAGE_IDS_PER_CALL_MAX, PEEK_MESSAGES_MAX,
+    EVENTS_PER_CALL_MAX, LEASE_MESSAGES_MAX, LEASED_MAX, LEASES_PER_CALL_MAX, MESSAGE_IDS_PER_CALL_MAX,
+    PEEK_MESSAGES_MAX,
 };
-use crate::message::{PEEK_NAMES, PEEK_STATES};
-use crate::name;
+use crate::message::{PEEK_NAMES, PEEK_STATES, TOPIC_PEEK_NAMES, TOPIC_PEEK_STATES};
+use crate::name::{self, Kind};
 use crate::purge::{PURGE_NAMES, TARGETS};
+use crate::queue::STARTS;
 use crate::send::{DELAY, SEND_NAMES, TTL};
-use crate::settle::{
-    ACK_NAMES, EXTEND_ENTRY_NAMES, EXTEND_NAMES, LEASE_ID_NAMES, NACK_ENTRY_NAMES, NACK_NAMES,
-    SEND_ENTRY_NAMES, SETTLE_NAMES,
-};
+use crate::settle::{ACK, EXTEND, EXTEND_ENTRY, LEASE_ID, NACK, NACK_ENTRY, Names, SEND_ENTRY_NAMES, SETTLE};
 
 type Fields = Vec<(&'static str, Value)>;
 
 pub(super) fn all() -> Fields {
-    vec![
-        ("AckInput", input(ACK_NAMES, vec![("leases", leases_input())], Vec::new())),
+    let mut all = vec![
         ("Empty", json!({ "type": "object", "maxProperties": 0 })),
         ("Environment", answer(vec![("name", json!({ "type": "string" }))])),
-        (
-            "ExtendInput",
-            input(EXTEND_NAMES, vec![("leases", leases_input())], vec![("visibility_timeout", timeout())]),
-        ),
         ("Health", answer(vec![("status", json!({ "const": "ok" }))])),
-        ("LeaseId", lease_id()),
-        ("LeaseIdInput", input(LEASE_ID_NAMES, lease_id_fields(), Vec::new())),
-        ("LeaseInput", lease_input()),
-        ("Leased", answer(vec![("messages", list(component("LeasedMessage"), 0..=leased_max()))])),
-        ("LeasedMessage", leased_message()),
-        ("NackInput", input(NACK_NAMES, vec![("leases", leases_input())], vec![("delay", nack_delay())])),
         ("PeekInput", peek_input()),
         ("PurgeInput", purge_input()),
         ("Purged", answer(vec![("purged_count", count())])),
@@ -47,9 +35,79 @@ pub(super) fn all() -> Fields {
         ("Replayed", answer(vec![("replayed_count", count())])),
         ("SendInput", send_input()),
         ("Sent", answer(vec![("message_ids", list(json!({ "type": "string" }), 1..=EVENTS_PER_CALL_MAX))])),
-        ("SettleInput", settle_input()),
-        ("Settled", settled()),
-        ("StaleLeases", answer(vec![("stale_leases", stale_leases())])),
+        ("TopicPeekInput", topic_peek_input()),
+    ];
+    all.extend(of_leases(&OF_QUEUE));
+    all.extend(of_leases(&OF_TOPIC));
+    all
+}
+
+/// Names of the components that differ between the leases of queues and those of groups.
+struct Leases {
+    kind: Kind,
+    ack: &'static str,
+    extend: &'static str,
+    id: &'static str,
+    id_input: &'static str,
+    lease: &'static str,
+    leased: &'static str,
+    message: &'static str,
+    nack: &'static str,
+    settle: &'static str,
+    settled: &'static str,
+    stale: &'static str,
+}
+
+const OF_QUEUE: Leases = Leases {
+    kind: Kind::Queue,
+    ack: "AckInput",
+    extend: "ExtendInput",
+    id: "LeaseId",
+    id_input: "LeaseIdInput",
+    lease: "LeaseInput",
+    leased: "Leased",
+    message: "LeasedMessage",
+    nack: "NackInput",
+    settle: "SettleInput",
+    settled: "Settled",
+    stale: "StaleLeases",
+};
+
+const OF_TOPIC: Leases = Leases {
+    kind: Kind::Topic,
+    ack: "GroupAckInput",
+    extend: "GroupExtendInput",
+    id: "GroupLeaseId",
+    id_input: "GroupLeaseIdInput",
+    lease: "GroupLeaseInput",
+    leased: "GroupLeased",
+    message: "GroupLeasedMessage",
+    nack: "GroupNackInput",
+    settle: "GroupSettleInput",
+    settled: "GroupSettled",
+    stale: "GroupStaleLeases",
+};
+
+fn of_leases(of: &Leases) -> Fields {
+    let call = |names: &Names, may: Fields| {
+        let leases = list(component(of.id_input), 1..=LEASES_PER_CALL_MAX);
+        let must = [("leases", leases)].into_iter().chain(of.group());
+        input(names.of(of.kind), must.collect(), may)
+    };
+    let sends = list(component("Sent"), 0..=EVENTS_PER_CALL_MAX);
+    let sends = about(sends, "The answers to the sends, in order.");
+    vec![
+        (of.ack, call(&ACK, Vec::new())),
+        (of.extend, call(&EXTEND, vec![("visibility_timeout", timeout())])),
+        (of.id, of.lease_id()),
+        (of.id_input, input(LEASE_ID.of(of.kind), of.lease_id_fields(), Vec::new())),
+        (of.lease, of.lease_input()),
+        (of.leased, answer(vec![("messages", list(component(of.message), 0..=leased_max()))])),
+        (of.message, of.leased_message()),
+        (of.nack, call(&NACK, vec![("delay", nack_delay())])),
+        (of.settle, of.settle_input()),
+        (of.settled, answer(vec![("stale_leases", of.stale_leases()), ("sends", sends)])),
+        (of.stale, answer(vec![("stale_leases", of.stale_leases())])),
     ]
 }
 
@@ -57,24 +115,112 @@ fn leased_max() -> usize {
     usize::try_from(LEASE_MESSAGES_MAX).unwrap_or(usize::MAX)
 }
 
-fn lease_id_fields() -> Fields {
-    vec![("message_id", message_id_input()), ("lease_generation", count_input())]
+impl Leases {
+    fn is_of_groups(&self) -> bool {
+        self.kind == Kind::Topic
+    }
+
+    /// The group, which every call on a topic names.
+    fn group(&self) -> Option<(&'static str, Value)> {
+        self.is_of_groups().then(|| ("group", about(topic_id(), "The id of the group.")))
+    }
+
+    fn lease_id_fields(&self) -> Fields {
+        let mut fields = vec![("message_id", message_id_input()), ("lease_generation", count_input())];
+        fields.extend(self.is_of_groups().then(|| ("delivery", count_input())));
+        fields
+    }
+
+    fn lease_id(&self) -> Value {
+        let mut fields = vec![("message_id", json!({ "type": "string" })), ("lease_generation", count())];
+        fields.extend(self.is_of_groups().then(|| ("delivery", count())));
+        about(answer(fields), "Names a hold on a message; give it back to settle it.")
+    }
+
+    fn stale_leases(&self) -> Value {
+        about(
+            list(component(self.id), 0..=LEASES_PER_CALL_MAX),
+            "Leases that were no longer held, in request order.",
+        )
+    }
+
+    fn lease_input(&self) -> Value {
+        let messages = || integer(1..=LEASE_MESSAGES_MAX);
+        let mut may = vec![
+            ("max_messages", about(messages(), "At most so many; 1 unless given.")),
+            ("min_messages", about(messages(), "Wait for so many; at most `max_messages`.")),
+            ("max_wait", duration_in(WAIT)),
+            ("visibility_timeout", timeout()),
+            ("wait", duration_in(WAIT)),
+        ];
+        if !self.is_of_groups() {
+            return input(LEASE_NAMES, Vec::new(), may);
+        }
+        let start = words(STARTS.map(|(word, _)| word));
+        may.extend([
+            ("partition", about(topic_id(), "Only messages of this partition.")),
+            ("start", about(start, "Where the group begins if this makes it; `earliest` unless given.")),
+            (
+                "max_in_flight",
+                about(integer(1..=LEASED_MAX), "Refused unless fewer messages of the group are leased."),
+            ),
+        ]);
+        input(TOPIC_LEASE_NAMES, self.group().into_iter().collect(), may)
+    }
+
+    fn leased_message(&self) -> Value {
+        answer(vec![
+            ("message_id", json!({ "type": "string" })),
+            ("event", component("Event")),
+            ("lease", component(self.id)),
+            (
+                "delivery_count",
+                about(json!({ "type": "integer", "minimum": 1 }), "Leases granted, this one included."),
+            ),
+            ("lease_expire_time", time()),
+        ])
+    }
+
+    fn settle_input(&self) -> Value {
+        let entries = |names: &Names, may: Fields| {
+            list(input(names.of(self.kind), self.lease_id_fields(), may), 0..=LEASES_PER_CALL_MAX)
+        };
+        let acks = list(component(self.id_input), 0..=LEASES_PER_CALL_MAX);
+        let nacks = entries(&NACK_ENTRY, vec![("delay", nack_delay())]);
+        let extends = entries(&EXTEND_ENTRY, vec![("visibility_timeout", timeout())]);
+        let sends = list(send_entry(), 0..=EVENTS_PER_CALL_MAX);
+        let require =
+            about(words(["all"]), "One stale lease refuses all, as it does wherever there are sends.");
+        let may = vec![
+            ("acks", about(acks, "Leases whose work is done.")),
+            ("nacks", about(nacks, "Leases whose work failed.")),
+            ("extends", about(extends, "Leases that go on.")),
+            ("sends", about(sends, "What is sent in the same commit.")),
+            ("require", require),
+        ];
+        about(
+            input(SETTLE.of(self.kind), self.group().into_iter().collect(), may),
+            "At least one lease or send; at most 100 leases and 100 events in all.",
+        )
+    }
 }
 
-fn lease_id() -> Value {
-    let fields = vec![("message_id", json!({ "type": "string" })), ("lease_generation", count())];
-    about(answer(fields), "Names a hold on a message; give it back to settle it.")
-}
-
-fn leases_input() -> Value {
-    list(component("LeaseIdInput"), 1..=LEASES_PER_CALL_MAX)
-}
-
-fn stale_leases() -> Value {
-    about(
-        list(component("LeaseId"), 0..=LEASES_PER_CALL_MAX),
-        "Leases that were no longer held, in request order.",
-    )
+/// One send of a settle call: to a queue or to a topic.
+fn send_entry() -> Value {
+    let queue = json!({ "type": "string", "pattern": name::QUEUE_REFERENCE_PATTERN });
+    let topic = json!({ "type": "string", "pattern": name::TOPIC_REFERENCE_PATTERN });
+    let may = vec![
+        ("queue", about(queue, "Where to; the queue or topic of the call unless given.")),
+        ("topic", about(topic, "Or to this topic.")),
+        ("partition", about(topic_id(), "To this partition of the topic.")),
+        ("delay", duration_in(DELAY)),
+        ("priority", integer(i32::MIN..=i32::MAX)),
+        ("ttl", duration_in(TTL)),
+    ];
+    let mut schema = input(SEND_ENTRY_NAMES, vec![("events", events_input())], may);
+    let given = |name: &str| json!({ "required": [name], "properties": { name: { "type": "string" } } });
+    schema["not"] = json!({ "allOf": [given("queue"), { "anyOf": [given("topic"), given("partition")] }] });
+    schema
 }
 
 fn timeout() -> Value {
@@ -93,36 +239,23 @@ fn send_input() -> Value {
     input(SEND_NAMES, vec![("events", events_input())], vec![("delay", duration_in(DELAY))])
 }
 
-fn lease_input() -> Value {
-    let may = vec![
-        ("max_messages", about(integer(1..=LEASE_MESSAGES_MAX), "At most so many; 1 unless given.")),
-        ("min_messages", about(integer(1..=LEASE_MESSAGES_MAX), "Wait for so many; at most `max_messages`.")),
-        ("max_wait", duration_in(WAIT)),
-        ("visibility_timeout", timeout()),
-        ("wait", duration_in(WAIT)),
-    ];
-    input(LEASE_NAMES, Vec::new(), may)
-}
-
-fn leased_message() -> Value {
-    answer(vec![
-        ("message_id", json!({ "type": "string" })),
-        ("event", component("Event")),
-        ("lease", component("LeaseId")),
-        (
-            "delivery_count",
-            about(json!({ "type": "integer", "minimum": 1 }), "Leases granted, this one included."),
-        ),
-        ("lease_expire_time", time()),
-    ])
-}
-
 fn peek_input() -> Value {
     let may = vec![
         ("max_messages", about(integer(1..=PEEK_MESSAGES_MAX), "At most so many; 10 unless given.")),
         ("state", about(words(PEEK_STATES.map(|(word, _)| word)), "Which ones; `ready` unless given.")),
     ];
     input(PEEK_NAMES, Vec::new(), may)
+}
+
+fn topic_peek_input() -> Value {
+    let partition = about(topic_id(), "Those of this partition; those of none unless given.");
+    let states = words(TOPIC_PEEK_STATES.map(|(word, _)| word));
+    let may = vec![
+        ("max_messages", about(integer(1..=PEEK_MESSAGES_MAX), "At most so many; 10 unless given.")),
+        ("state", about(states, "Which ones; `ready` unless given.")),
+        ("partition", partition),
+    ];
+    input(TOPIC_PEEK_NAMES, Vec::new(), may)
 }
 
 fn purge_input() -> Value {
@@ -158,50 +291,4 @@ fn by_time_or_id(mut schema: Value) -> Value {
 
 fn redriven() -> Value {
     answer(vec![("redriven_count", count()), ("skipped_count", about(count(), "Those whose queue is gone."))])
-}
-
-fn settle_input() -> Value {
-    let entries = |names, may: Fields| list(input(names, lease_id_fields(), may), 0..=LEASES_PER_CALL_MAX);
-    let queue = json!({ "type": "string", "pattern": name::QUEUE_REFERENCE_PATTERN });
-    let send = input(
-        SEND_ENTRY_NAMES,
-        vec![("events", events_input())],
-        vec![
-            ("queue", about(queue, "The queue of the call unless given.")),
-            ("delay", duration_in(DELAY)),
-            ("priority", integer(i32::MIN..=i32::MAX)),
-            ("ttl", duration_in(TTL)),
-        ],
-    );
-    let may = vec![
-        (
-            "acks",
-            about(list(component("LeaseIdInput"), 0..=LEASES_PER_CALL_MAX), "Leases whose work is done."),
-        ),
-        (
-            "nacks",
-            about(entries(NACK_ENTRY_NAMES, vec![("delay", nack_delay())]), "Leases whose work failed."),
-        ),
-        (
-            "extends",
-            about(entries(EXTEND_ENTRY_NAMES, vec![("visibility_timeout", timeout())]), "Leases that go on."),
-        ),
-        ("sends", about(list(send, 0..=EVENTS_PER_CALL_MAX), "What is sent in the same commit.")),
-        (
-            "require",
-            about(words(["all"]), "One stale lease refuses all, as it does wherever there are sends."),
-        ),
-    ];
-    about(
-        input(SETTLE_NAMES, Vec::new(), may),
-        "At least one lease or send; at most 100 leases and 100 events in all.",
-    )
-}
-
-fn settled() -> Value {
-    let sends = list(component("Sent"), 0..=EVENTS_PER_CALL_MAX);
-    answer(vec![
-        ("stale_leases", stale_leases()),
-        ("sends", about(sends, "The answers to the sends, in order.")),
-    ])
 }

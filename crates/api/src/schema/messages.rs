@@ -7,12 +7,18 @@ use super::{about, answer, answer_with, component, count, integer, list, time, w
 use crate::limits::{DEAD_LETTERS_PAGE_MAX, PEEK_MESSAGES_MAX};
 
 pub(super) fn all() -> Vec<(&'static str, Value)> {
-    let messages = |most: u32| list(component("Message"), 0..=usize::try_from(most).unwrap_or(usize::MAX));
-    let page = vec![("messages", messages(DEAD_LETTERS_PAGE_MAX)), ("next_page_token", next_page_token())];
+    let messages =
+        |name: &str, most: u32| list(component(name), 0..=usize::try_from(most).unwrap_or(usize::MAX));
+    let page = vec![
+        ("messages", messages("Message", DEAD_LETTERS_PAGE_MAX)),
+        ("next_page_token", next_page_token()),
+    ];
     vec![
         ("DeadLetterList", answer(page)),
         ("Message", message()),
-        ("MessageList", answer(vec![("messages", messages(PEEK_MESSAGES_MAX))])),
+        ("MessageList", answer(vec![("messages", messages("Message", PEEK_MESSAGES_MAX))])),
+        ("TopicMessage", topic_message()),
+        ("TopicMessageList", answer(vec![("messages", messages("TopicMessage", PEEK_MESSAGES_MAX))])),
     ]
 }
 
@@ -41,4 +47,18 @@ fn message() -> Value {
         ("finish_time", about(time(), "When it was done.")),
     ];
     answer_with(always, sometimes)
+}
+
+fn topic_message() -> Value {
+    let string = || json!({ "type": "string" });
+    let always = vec![
+        ("message_id", string()),
+        ("topic", about(string(), "The whole name of the topic that holds it.")),
+        ("state", words(["delayed", "ready"])),
+        ("event", component("Event")),
+        ("send_time", time()),
+        ("expire_time", about(time(), "When it is removed.")),
+        ("size_bytes", about(count(), "Bytes of attributes and data.")),
+    ];
+    answer_with(always, vec![("visible_time", about(time(), "From when on groups get it, while it waits."))])
 }

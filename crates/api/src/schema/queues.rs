@@ -15,9 +15,9 @@ use crate::limits::{
     FINISHED_RETENTION_MAX, LABEL_KEY_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_MAX, LEASED_MAX,
     LOST_IN_A_ROW_MAX, MAX_DELIVERIES_MAX, QUEUES_PAGE_MAX, RETENTION_MAX, RETENTION_MIN,
 };
-use crate::name;
+use crate::name::{self, Kind};
 use crate::queue::{
-    AT_LIMIT, BACKOFF_NAMES, LIMIT_COUNTS, LOST_LEASE_NAMES, META_NAMES, QUEUE_NAMES, QUEUE_ORDER, SPEC_NAMES,
+    AT_LIMIT, BACKOFF_NAMES, LIMIT_COUNTS, LOST_LEASE_NAMES, META_NAMES, QUEUE_NAMES, QUEUE_ORDER, spec_names,
 };
 use crate::send::DELAY;
 
@@ -31,7 +31,7 @@ pub(super) fn all() -> Fields {
         ("QueueList", queue_list()),
         ("QueueMeta", queue_meta()),
         ("QueueSpec", answer_with(Vec::new(), settings(answered))),
-        ("QueueSpecInput", input(SPEC_NAMES, Vec::new(), settings(sent))),
+        ("QueueSpecInput", input(spec_names(Kind::Queue), Vec::new(), settings(sent))),
         ("QueueStatus", queue_status()),
         ("QueueWhy", queue_why()),
         ("Why", why()),
@@ -47,7 +47,7 @@ fn queue_reference() -> Value {
 }
 
 /// Whatever a client may send back of what it has read; passed over.
-fn read_only() -> Value {
+pub(super) fn read_only() -> Value {
     json!({ "description": "Set by the server alone; passed over." })
 }
 
@@ -107,7 +107,7 @@ fn own_meta() -> Fields {
     ]
 }
 
-fn meta_input() -> Value {
+pub(super) fn meta_input() -> Value {
     let etag = about(
         text(1..=LABEL_VALUE_BYTES_MAX),
         "The state that the client has in mind: a change of any other is refused.",
@@ -138,17 +138,17 @@ fn thousandths(least: u32, most: u32) -> Value {
 }
 
 /// How the parts of `spec` that are objects are written.
-type Part = fn(&[&str], Fields) -> Value;
+pub(super) type Part = fn(&[&str], Fields) -> Value;
 
-fn answered(_: &[&str], fields: Fields) -> Value {
+pub(super) fn answered(_: &[&str], fields: Fields) -> Value {
     answer_with(Vec::new(), fields)
 }
 
-fn sent(names: &[&str], fields: Fields) -> Value {
+pub(super) fn sent(names: &[&str], fields: Fields) -> Value {
     input(names, Vec::new(), fields)
 }
 
-fn settings(part: Part) -> Fields {
+pub(super) fn settings(part: Part) -> Fields {
     vec![
         ("visibility_timeout", duration_in(VISIBILITY_TIMEOUT)),
         (

@@ -4,13 +4,13 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use millpond_api::lease::{LeaseRequest, LeasedMessage, render_leased, render_leased_batch};
-use millpond_api::name::QueueReference;
+use millpond_api::name::{Kind, QueueReference};
 use millpond_api::purge::{PurgeRequest, PurgeTarget, render_purged};
 use millpond_api::send::{
     SendForm, SendRequest, has_event_headers, parse_delay, parse_priority, parse_time_to_live, render_sent,
 };
 use millpond_api::settle::{
-    AckRequest, ExtendRequest, LeaseId, NackRequest, SettleRequest, render_settled, render_stale,
+    AckRequest, ExtendRequest, LeaseId, NackRequest, SendTo, SettleRequest, render_settled, render_stale,
 };
 use millpond_api::{AttributeValue, DataKind, ErrorCode, Event, InputError, limits};
 use serde_json::{Value, json};
@@ -33,9 +33,10 @@ fn a_lease_call_has_defaults() {
         max_wait: None,
         visibility_timeout: None,
         wait: Duration::ZERO,
+        group: None,
     };
     for body in ["", " \n", "{}", r#"{"max_messages":null}"#] {
-        assert_eq!(LeaseRequest::parse(body.as_bytes()), Ok(defaults.clone()), "{body}");
+        assert_eq!(LeaseRequest::parse(Kind::Queue, body.as_bytes()), Ok(defaults.clone()), "{body}");
     }
     let body =
         br#"{"max_messages":100,"min_messages":100,"visibility_timeout":"43200s","wait":"20s","max_wait":"0s"}"#;
@@ -45,14 +46,15 @@ fn a_lease_call_has_defaults() {
         max_wait: Some(Duration::ZERO),
         visibility_timeout: Some(Duration::from_secs(43_200)),
         wait: Duration::from_secs(20),
+        group: None,
     };
-    assert_eq!(LeaseRequest::parse(body), Ok(all));
+    assert_eq!(LeaseRequest::parse(Kind::Queue, body), Ok(all));
 }
 
 #[test]
 fn a_lease_call_has_bounds() {
     check(
-        LeaseRequest::parse,
+        |body| LeaseRequest::parse(Kind::Queue, body),
         &[
             (r#"{"max_messages":1}"#, "ok"),
             (r#"{"max_messages":0}"#, "max_messages is 0, expected an integer from 1 to 100"),
@@ -91,11 +93,11 @@ fn settling_calls_name_1_to_100_leases() {
         format!(r#"{{"leases":[{}]}}"#, vec![lease; count].join(","))
     };
     for (count, fits) in [(0, false), (1, true), (100, true), (101, false)] {
-        assert_eq!(AckRequest::parse(leases(count).as_bytes()).is_ok(), fits, "{count}");
-        assert_eq!(NackRequest::parse(leases(count).as_bytes()).is_ok(), fits, "{count}");
-        assert_eq!(ExtendRequest::parse(leases(count).as_bytes()).is_ok(), fits, "{count}");
+        assert_eq!(AckRequest::parse(Kind::Queue, leases(count).as_bytes()).is_ok(), fits, "{count}");
+        assert_eq!(NackRequest::parse(Kind::Queue, leases(count).as_bytes()).is_ok(), fits, "{count}");
+        assert_eq!(ExtendRequest::parse(Kind::Queue, leases(count).as_bytes()).is_ok(), fits, "{count}");
     }
-    let error = AckRequest::parse(leases(101).as_bytes()).expect_err("one too many");
+    let error = AckRequest::parse(Kind::Queue, leases(101).as_bytes()).expect_err("one too many");
     assert_eq!(error.detail, "leases is an array of 101, expected an array of 1 to 100 items");
 }
 
@@ -104,9 +106,11 @@ fn a_lease_is_named_by_message_and_generation() {
     let long = "m".repeat(limits::MESSAGE_ID_BYTES_MAX);
     let lease = |id: &str, generation: &str| {
         let body = format!(r#"{{"leases":[{{"message_id":"{id}","lease_generation":{generation}}}]}}"#);
-        AckRequest::parse(body.as_bytes()).map(|request| request.leases)
+        AckRequest::parse(Kind::Queue, body.as_bytes()).map(|request| request.leases)
     };
-    let number = |generation| Ok(vec![LeaseId { message_id: "m".to_owned(), lease_generation: generation }]);
+    let number = |generation| {
+        Ok(vec![LeaseId { message_id: "m".to_owned(), lease_generation: generation, delivery: None }])
+    };
     assert_eq!(lease("m", "7"), number(7));
     assert_eq!(lease("m", "\"18446744073709551615\""), number(u64::MAX));
     assert!(lease(&long, "1").is_ok());
@@ -115,7 +119,7 @@ fn a_lease_is_named_by_message_and_generation() {
         assert!(lease("m", generation).is_err(), "{generation}");
     }
     check(
-        AckRequest::parse,
+        |body| AckRequest::parse(Kind::Queue, body),
         &[
             (r#"{"leases":[{"message_id":"m"}]}"#, "leases[0].lease_generation is missing"),
             (r#"{"leases":[{"message_id":"","lease_generation":1}]}"#, "expected a string of 1 to 128 bytes"),
@@ -133,15 +137,16 @@ fn a_nack_has_a_delay_and_an_extension_a_timeout() {
     let with = |field: &str| {
         format!(r#"{{"leases":[{{"message_id":"m","lease_generation":1}}],{field}}}"#).into_bytes()
     };
-    let delay =
-        |text: &str| NackRequest::parse(&with(&format!(r#""delay":"{text}""#))).map(|nack| nack.delay);
+    let delay = |text: &str| {
+        NackRequest::parse(Kind::Queue, &with(&format!(r#""delay":"{text}""#))).map(|nack| nack.delay)
+    };
     assert_eq!(delay("0s"), Ok(Some(Duration::ZERO)));
     assert_eq!(delay("43200s"), Ok(Some(limits::DELAY_MAX)));
     assert!(delay("43200.001s").is_err());
-    assert_eq!(NackRequest::parse(&with(r#""delay":null"#)).map(|nack| nack.delay), Ok(None));
+    assert_eq!(NackRequest::parse(Kind::Queue, &with(r#""delay":null"#)).map(|nack| nack.delay), Ok(None));
     let timeout = |text: &str| {
         let body = with(&format!(r#""visibility_timeout":"{text}""#));
-        ExtendRequest::parse(&body).map(|extend| extend.visibility_timeout)
+        ExtendRequest::parse(Kind::Queue, &body).map(|extend| extend.visibility_timeout)
     };
     assert_eq!(timeout("1s"), Ok(Some(limits::VISIBILITY_TIMEOUT_MIN)));
     assert!(timeout("0s").is_err());
@@ -183,7 +188,7 @@ fn lease_text(number: usize) -> String {
 }
 
 fn lease_id(number: usize) -> LeaseId {
-    LeaseId { message_id: format!("m{number}"), lease_generation: number as u64 }
+    LeaseId { message_id: format!("m{number}"), lease_generation: number as u64, delivery: None }
 }
 
 #[test]
@@ -194,16 +199,16 @@ fn a_settle_call_holds_acks_nacks_extends_and_sends() {
         "sends":[{"queue":"next","events":[{"id":"1","source":"/s","type":"t"}],"delay":"1s","priority":-7,"ttl":"60s"},
             {"events":[{"id":"2","source":"/s","type":"t"},{"id":"3","source":"/s","type":"t"}]}],
         "require":"all"}"#;
-    let request = SettleRequest::parse(body.as_bytes()).expect("valid");
+    let request = SettleRequest::parse(Kind::Queue, body.as_bytes()).expect("valid");
     assert_eq!(request.leases().cloned().collect::<Vec<_>>(), (1..=5).map(lease_id).collect::<Vec<_>>());
     assert_eq!(request.nacks, [(lease_id(2), Some(Duration::from_secs(5))), (lease_id(3), None)]);
     assert_eq!(request.extends, [(lease_id(4), Some(Duration::from_secs(60))), (lease_id(5), None)]);
     assert!(request.require_all);
     let [first, second] = &request.sends[..] else { panic!("two sends") };
-    assert_eq!(first.queue, Some(QueueReference::Id("next".to_owned())));
+    assert_eq!(first.to, SendTo::Queue(QueueReference::Id("next".to_owned())));
     assert_eq!((first.delay, first.priority), (Some(Duration::from_secs(1)), -7));
     assert_eq!((first.time_to_live, first.events.len()), (Some(Duration::from_secs(60)), 1));
-    assert_eq!((&second.queue, second.delay, second.priority), (&None, None, 0));
+    assert_eq!((&second.to, second.delay, second.priority), (&SendTo::Own, None, 0));
     assert_eq!((second.time_to_live, second.events.len()), (None, 2));
 }
 
@@ -224,7 +229,7 @@ fn a_settle_call_has_bounds() {
         format!(r#"{{"sends":[{one},{two}]}}"#)
     };
     check(
-        SettleRequest::parse,
+        |body| SettleRequest::parse(Kind::Queue, body),
         &[
             (&body(40, 30, 30), "ok"),
             (
@@ -321,6 +326,7 @@ fn leased(event: &Event) -> LeasedMessage<'_> {
         message_id: "msg_1",
         event,
         data_url: None,
+        delivery: None,
         lease_generation: u64::MAX,
         delivery_count: 2,
         lease_expire_time: 1_791_369_000_500,
@@ -373,13 +379,14 @@ fn a_lease_answer_as_a_batch_holds_the_lease_in_extensions() {
 fn the_other_answers_are_lists() {
     assert_eq!(render_sent(&["b", "a\""]), r#"{"message_ids":["b","a\""]}"#);
     assert_eq!(render_sent::<&str>(&[]), r#"{"message_ids":[]}"#);
-    let stale = [LeaseId { message_id: "m".to_owned(), lease_generation: 3 }];
+    let stale = [LeaseId { message_id: "m".to_owned(), lease_generation: 3, delivery: None }];
     let answer: Value = serde_json::from_str(&render_stale(&stale)).expect("json");
     assert_eq!(answer, json!({"stale_leases": [{"message_id": "m", "lease_generation": "3"}]}));
     let settled: Value =
         serde_json::from_str(&render_settled(&stale, &[vec!["a".to_owned()], vec![]])).expect("json");
     assert_eq!(settled["stale_leases"], answer["stale_leases"]);
     assert_eq!(settled["sends"], json!([{"message_ids": ["a"]}, {"message_ids": []}]));
-    let echoed = AckRequest::parse(render_stale(&stale).replace("stale_leases", "leases").as_bytes());
+    let echoed =
+        AckRequest::parse(Kind::Queue, render_stale(&stale).replace("stale_leases", "leases").as_bytes());
     assert_eq!(echoed.map(|ack| ack.leases), Ok(stale.to_vec()), "what is answered can be sent");
 }

@@ -8,7 +8,7 @@ use millpond_api::event::{batch, binary, structured, sylphx};
 use millpond_api::filter::QueueFilter;
 use millpond_api::lease::LeaseRequest;
 use millpond_api::message::PeekRequest;
-use millpond_api::name::{EnvironmentName, QueueName, QueueReference};
+use millpond_api::name::{EnvironmentName, Kind, QueueName, QueueReference, ResourceName, TopicReference};
 use millpond_api::purge::PurgeRequest;
 use millpond_api::queue::{ListQueuesRequest, QueueBody, QueueUpdate, UpdateMask};
 use millpond_api::send::{SendForm, SendRequest, parse_delay, parse_priority, parse_time_to_live};
@@ -38,31 +38,38 @@ fn parse_everything(bytes: &[u8]) {
             request.events.iter().for_each(reread);
         }
     }
-    let _ = (LeaseRequest::parse(bytes), QueueBody::parse(bytes));
-    let _ = (AckRequest::parse(bytes), NackRequest::parse(bytes), ExtendRequest::parse(bytes));
-    let _ = (PeekRequest::parse(bytes), PurgeRequest::parse(bytes));
-    let _ = (ReplayRequest::parse(bytes), RedriveRequest::parse(bytes));
-    if let Ok(settle) = SettleRequest::parse(bytes) {
-        let events = settle.sends.iter().map(|send| send.events.len()).sum::<usize>();
-        assert!(
-            settle.leases().count() <= limits::LEASES_PER_CALL_MAX && events <= limits::EVENTS_PER_CALL_MAX
-        );
-        assert!(settle.leases().count() + events > 0);
+    let _ = (PurgeRequest::parse(bytes), ReplayRequest::parse(bytes), RedriveRequest::parse(bytes));
+    for kind in [Kind::Group, Kind::Queue, Kind::Topic] {
+        parse_of_kind(kind, bytes);
     }
-    let update = QueueUpdate::parse(bytes, None);
-    assert_eq!(update.map(|update| update.body), QueueBody::parse(bytes));
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _ = (duration::parse(text), time::parse(text), parse_delay("delay", text));
         let _ = (EnvironmentName::parse("name", text), QueueName::parse("name", text));
         let _ = (QueueReference::parse("name", text), Event::from_stored(text, None));
         let _ = SendForm::choose(Some(text), false);
         let _ = (parse_priority("priority", text), parse_time_to_live("ttl", text));
-        let _ = (QueueFilter::parse(text), UpdateMask::parse(text));
+        let _ = (QueueFilter::parse(text), UpdateMask::parse(Kind::Queue, text));
+        let _ = (TopicReference::parse("topic", text), ResourceName::parse(Kind::Group, "name", text));
         let environment = EnvironmentName::new("a", "b", "c").expect("valid");
-        let _ = ListQueuesRequest::parse(&environment, |_| Some(text));
+        let _ = ListQueuesRequest::parse(Kind::Topic, &environment.to_string(), |_| Some(text));
         let queue = QueueName::new(environment, "d").expect("valid");
         let _ = ListDeadLettersRequest::parse(&queue, |_| Some(text));
     }
+}
+
+fn parse_of_kind(kind: Kind, bytes: &[u8]) {
+    let _ = (LeaseRequest::parse(kind, bytes), PeekRequest::parse(kind, bytes));
+    let _ = (AckRequest::parse(kind, bytes), NackRequest::parse(kind, bytes));
+    let _ = ExtendRequest::parse(kind, bytes);
+    if let Ok(settle) = SettleRequest::parse(kind, bytes) {
+        let events = settle.sends.iter().map(|send| send.events.len()).sum::<usize>();
+        assert!(
+            settle.leases().count() <= limits::LEASES_PER_CALL_MAX && events <= limits::EVENTS_PER_CALL_MAX
+        );
+        assert!(settle.leases().count() + events > 0);
+    }
+    let update = QueueUpdate::parse(kind, bytes, None);
+    assert_eq!(update.map(|update| update.body), QueueBody::parse(kind, bytes));
 }
 
 fn reread(event: &Event) {
@@ -78,12 +85,12 @@ fn the_valid_samples_are_each_taken_by_a_parser() {
         |bytes| SendRequest::parse(SendForm::Native, bytes).is_ok(),
         |bytes| SendRequest::parse(SendForm::Structured, bytes).is_ok(),
         |bytes| SendRequest::parse(SendForm::Batch, bytes).is_ok(),
-        |bytes| LeaseRequest::parse(bytes).is_ok(),
-        |bytes| NackRequest::parse(bytes).is_ok(),
-        |bytes| SettleRequest::parse(bytes).is_ok(),
+        |bytes| LeaseRequest::parse(Kind::Queue, bytes).is_ok(),
+        |bytes| NackRequest::parse(Kind::Queue, bytes).is_ok(),
+        |bytes| SettleRequest::parse(Kind::Queue, bytes).is_ok(),
         |bytes| RedriveRequest::parse(bytes).is_ok(),
-        |bytes| PeekRequest::parse(bytes).is_ok(),
-        |bytes| QueueBody::parse(bytes).is_ok(),
+        |bytes| PeekRequest::parse(Kind::Queue, bytes).is_ok(),
+        |bytes| QueueBody::parse(Kind::Queue, bytes).is_ok(),
     ];
     for (sample, taken) in VALID.iter().zip(takes) {
         assert!(taken(sample.as_bytes()), "{sample}");

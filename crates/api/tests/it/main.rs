@@ -8,3 +8,4 @@ mod fuzzed;
 mod messages;
 mod queues;
 mod schemas;
+mod topics;

@@ -5,7 +5,7 @@ use millpond_api::dead_letters::{
     render_redriven, render_replayed,
 };
 use millpond_api::message::{Message, MessageDeath, MessageState, PeekRequest, render_messages};
-use millpond_api::name::{EnvironmentName, QueueName, QueueReference};
+use millpond_api::name::{EnvironmentName, Kind, QueueName, QueueReference};
 use millpond_api::{DataKind, ErrorCode, Event, InputError, limits};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn message() -> Message {
     let attributes = r#"{"id":"1","source":"/s","type":"t"}"#;
     Message {
         message_id: "msg_1".to_owned(),
-        queue: queue("emails"),
+        home: queue("emails").into(),
         state: MessageState::Ready,
         event: Event::from_stored(attributes, Some((DataKind::Json, b"{\"a\" : 1.0}".to_vec())))
             .expect("valid"),
@@ -88,9 +88,9 @@ fn lists_hold_messages() {
 
 #[test]
 fn a_peek_has_defaults_and_bounds() {
-    let ready = PeekRequest { max_messages: 10, state: MessageState::Ready };
+    let ready = PeekRequest { max_messages: 10, state: MessageState::Ready, partition: None };
     for body in ["", "{}", r#"{"max_messages":null,"state":null}"#] {
-        assert_eq!(PeekRequest::parse(body.as_bytes()), Ok(ready), "{body}");
+        assert_eq!(PeekRequest::parse(Kind::Queue, body.as_bytes()), Ok(ready.clone()), "{body}");
     }
     for state in [
         MessageState::Completed,
@@ -100,7 +100,10 @@ fn a_peek_has_defaults_and_bounds() {
         MessageState::Ready,
     ] {
         let body = json!({"max_messages": limits::PEEK_MESSAGES_MAX, "state": state.as_str()}).to_string();
-        assert_eq!(PeekRequest::parse(body.as_bytes()), Ok(PeekRequest { max_messages: 100, state }));
+        assert_eq!(
+            PeekRequest::parse(Kind::Queue, body.as_bytes()),
+            Ok(PeekRequest { max_messages: 100, state, partition: None })
+        );
     }
     for (body, field) in [
         (json!({"max_messages": 0}), "max_messages"),
@@ -109,7 +112,7 @@ fn a_peek_has_defaults_and_bounds() {
         (json!({"state": "Ready"}), "state"),
         (json!({"after": ""}), "after"),
     ] {
-        let error = PeekRequest::parse(body.to_string().as_bytes()).expect_err(field);
+        let error = PeekRequest::parse(Kind::Queue, body.to_string().as_bytes()).expect_err(field);
         assert_eq!(error.field.as_deref(), Some(field));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use millpond_api::name::{EnvironmentName, QueueName, QueueReference};
+use millpond_api::name::{EnvironmentName, Kind, QueueReference, ResourceName};
 use millpond_api::queue::{
     AtLimit, Backoff, Condition, ConditionStatus, LimitCounts, LostLease, Queue, QueueBody, QueueMeta,
     QueueOrder, QueueSpec, QueueStatus, Thousandths, Why,
@@ -12,7 +12,7 @@ use millpond_api::{ErrorCode, InputError, limits};
 use serde_json::{Value, json};
 
 fn parse(body: Value) -> Result<QueueBody, InputError> {
-    QueueBody::parse(body.to_string().as_bytes())
+    QueueBody::parse(Kind::Queue, body.to_string().as_bytes())
 }
 
 fn seconds(seconds: u64) -> Option<Duration> {
@@ -59,7 +59,7 @@ fn full_spec() -> (Value, QueueSpec) {
 #[test]
 fn everything_is_optional() {
     for body in ["", "{}", r#"{"spec":{},"meta":{}}"#, r#"{"spec":null,"meta":null}"#] {
-        assert_eq!(QueueBody::parse(body.as_bytes()), Ok(QueueBody::default()), "{body}");
+        assert_eq!(QueueBody::parse(Kind::Queue, body.as_bytes()), Ok(QueueBody::default()), "{body}");
     }
 }
 
@@ -74,7 +74,7 @@ fn every_setting_is_read() {
     assert_eq!(queue.etag.as_deref(), Some("7"));
     assert_eq!(queue.labels, Some(BTreeMap::from([("team".to_owned(), "a".to_owned())])));
     assert_eq!(queue.annotations, Some(BTreeMap::from([("x/y".to_owned(), String::new())])));
-    assert_eq!(queue.name.map(|name| name.queue().to_owned()).as_deref(), Some("d"));
+    assert_eq!(queue.name.map(|name| name.id().to_owned()).as_deref(), Some("d"));
 }
 
 /// Sets `spec.<path>` to the value: `true` if that is taken. A refusal must name the path.
@@ -180,7 +180,7 @@ fn labels_and_annotations_have_sizes() {
 fn queue() -> Queue {
     let environment = EnvironmentName::new("acme", "shop", "prod").expect("valid");
     Queue {
-        name: QueueName::new(environment, "emails").expect("valid"),
+        name: ResourceName::new(environment, "queues/emails").expect("valid"),
         uid: "que_1".to_owned(),
         meta: QueueMeta {
             generation: 3,
@@ -202,11 +202,11 @@ fn queue() -> Queue {
                 last_transition_time: 0,
             }],
             ready_count: u64::MAX,
-            leased_count: 1,
+            leased_count: Some(1),
             delayed_count: 2,
-            dead_letter_count: 3,
-            finished_count: 4,
-            paused: true,
+            dead_letter_count: Some(3),
+            finished_count: Some(4),
+            paused: Some(true),
             why: Some(Why {
                 reason: "paused".to_owned(),
                 detail: "paused since 1970-01-01T00:00:00Z".to_owned(),
@@ -248,7 +248,8 @@ fn an_answer_holds_64_bit_integers_as_strings_and_times_in_utc() {
 
 #[test]
 fn what_was_answered_can_be_sent_back() {
-    let body = QueueBody::parse(queue().render().as_bytes()).expect("output-only fields are passed over");
+    let body = QueueBody::parse(Kind::Queue, queue().render().as_bytes())
+        .expect("output-only fields are passed over");
     assert_eq!(body.spec, queue().spec);
     assert_eq!(body.etag.as_deref(), Some("7"));
     assert_eq!(body.name, Some(queue().name));

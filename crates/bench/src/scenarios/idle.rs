@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use millpond_core::Command;
-use millpond_core::command::CreateQueue;
+use millpond_core::command::{CreateQueue, Start};
 use millpond_core::spec::QueueSpec;
 use millpond_engine::{Engine, EngineSettings};
 use millpond_load::Processes;
@@ -110,6 +110,7 @@ async fn reopen(path: &Path) -> Result<SqliteFactory, StoreError> {
 
 fn create() -> Command {
     Command::CreateQueue(CreateQueue {
+        start: Start::Earliest,
         name: "bench".into(),
         spec: QueueSpec::default(),
         annotations: "{}".into(),

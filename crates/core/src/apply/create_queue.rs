@@ -46,6 +46,7 @@ impl Core {
         }
         self.environment.next_queue = number.next();
         self.insert_queue(QueueState::new(row));
+        self.follow(number);
         self.touch_queue(number);
         if matches!(role, Role::Group { .. }) {
             self.begin_group(number, create.start, stamp);

@@ -38,12 +38,13 @@ impl Core {
         Ok(Outcome::QueueDeleted(true))
     }
 
-    /// Removes what a name names and all that belongs to it. The rows of a topic's parts are as gone as the topic's own: the commit
-    /// writes each of them once.
+    /// Removes what a name names and all that belongs to it. Only its own row is written: what belongs to something that is deleted is
+    /// deleted, and leaves the store in steps like all that is in it.
     pub(super) fn forget_queue(&mut self, number: QueueNumber) {
         for part in self.household(number) {
             self.forget_part(part);
         }
+        self.touch_queue(number);
     }
 
     fn forget_part(&mut self, number: QueueNumber) {
@@ -75,7 +76,6 @@ impl Core {
             self.batch.effects.push(Effect::Answered { waiter, outcome });
         }
         self.rows.release_gone(&sequences);
-        self.touch_queue(number);
         self.sweeps.begin_deleted(number, not_before);
     }
 }

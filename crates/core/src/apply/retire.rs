@@ -56,7 +56,6 @@ impl Core {
             self.retirement = Retirement::after(stamp.now);
         }
         for part in unused {
-            self.forget_cursors_over(part);
             self.forget_queue(part);
         }
     }
@@ -84,20 +83,5 @@ impl Core {
             self.queues.get(partition).is_some_and(empty)
         });
         groups.chain(partitions).copied()
-    }
-
-    /// Cursors over a log go with it.
-    fn forget_cursors_over(&mut self, log: QueueNumber) {
-        let Some(crate::row::Role::Partition { topic }) = self.queues.get(&log).map(|log| log.row.role)
-        else {
-            return;
-        };
-        let family = self.queues.get(&topic).and_then(QueueState::log).map(|log| &log.family);
-        let groups = family.into_iter().flat_map(|family| family.groups.values());
-        let cursor = |group: &QueueNumber| self.queues.get(group)?.group()?.cursors.get(&log).copied();
-        let cursors: Vec<_> = groups.filter_map(cursor).collect();
-        for cursor in cursors {
-            self.forget_queue(cursor);
-        }
     }
 }

@@ -197,7 +197,7 @@ impl Core {
             return WhyStale::Acked;
         }
         let row = self.rows.live(delivery).filter(|row| row.message_id() == message);
-        let own = row.filter(|row| self.reader_of(row.queue) == number && self.suits(row, settlement));
+        let own = row.filter(|row| self.is_cursor_of(row.queue, number) && self.suits(row, settlement));
         match own {
             // A look has no hold.
             None if generation == LeaseGeneration::default() => WhyStale::Returned,
@@ -233,7 +233,7 @@ impl Core {
     pub(super) fn held(&self, lease: &LeaseRef, queue: QueueNumber, now: Timestamp) -> Option<&DeliveryRow> {
         self.rows.live(lease.delivery).filter(|row| {
             row.state == DeliveryState::Leased
-                && (row.queue == queue || self.reader_of(row.queue) == queue)
+                && (row.queue == queue || self.is_cursor_of(row.queue, queue))
                 && row.message_id() == lease.message
                 && (row.lease_generation == lease.generation || planted!(AckWithoutGeneration))
                 && row.lease_generation >= self.environment.leases_void_below

@@ -131,7 +131,7 @@ impl Core {
         }
     }
 
-    /// What belongs to a queue, a topic or a group and goes with it, itself first.
+    /// What belongs to a queue, a topic, a partition or a group and goes with it, itself first.
     pub(crate) fn household(&self, number: QueueNumber) -> Vec<QueueNumber> {
         let mut all = vec![number];
         let Some(queue) = self.queues.get(&number) else { return all };
@@ -143,7 +143,32 @@ impl Core {
         if let Some(group) = queue.group() {
             all.extend(group.cursors.values().copied());
         }
+        if let Role::Partition { .. } = queue.row.role {
+            all.extend(self.cursors_over(number));
+        }
         all
+    }
+
+    /// The cursors of all groups over a log.
+    pub(crate) fn cursors_over(&self, number: QueueNumber) -> Vec<QueueNumber> {
+        let topic = match self.queues.get(&number).map(|queue| queue.row.role) {
+            Some(Role::Partition { topic }) => topic,
+            _ => number,
+        };
+        let family = self.queues.get(&topic).and_then(QueueState::log).map(|log| &log.family);
+        let groups = family.into_iter().flat_map(|family| family.groups.values());
+        let cursor = |group: &QueueNumber| self.queues.get(group)?.group()?.cursors.get(&number).copied();
+        groups.filter_map(cursor).collect()
+    }
+
+    /// Whether what it belongs to is deleted, or gone by now: then it is as well, whatever its own row says.
+    pub(super) fn is_orphan(&self, row: &QueueRow) -> bool {
+        let lives = |number: QueueNumber| self.queues.get(&number).is_some_and(|queue| !queue.row.deleted);
+        match row.role {
+            Role::Queue | Role::Topic => false,
+            Role::Partition { topic } | Role::Group { topic } => !lives(topic),
+            Role::Cursor { group, log, .. } => !lives(group) || !lives(log),
+        }
     }
 
     /// What has the policies of this: a topic's partitions, a group's cursors.
@@ -155,7 +180,7 @@ impl Core {
     }
 
     /// Takes over the policies of what it follows.
-    pub(super) fn follow(&mut self, number: QueueNumber) {
+    pub(crate) fn follow(&mut self, number: QueueNumber) {
         let leader = match self.queues.get(&number).map(|queue| queue.row.role) {
             Some(Role::Partition { topic }) => topic,
             Some(Role::Cursor { group, .. }) => group,
@@ -188,6 +213,13 @@ impl Core {
             Some(Role::Cursor { group, .. }) => group,
             _ => number,
         }
+    }
+
+    /// Whether a number is a cursor of a group, and not one that is deleted.
+    pub(crate) fn is_cursor_of(&self, number: QueueNumber, group: QueueNumber) -> bool {
+        self.reader_of(number) == group
+            && number != group
+            && self.queues.get(&number).is_some_and(|cursor| !cursor.row.deleted)
     }
 
     /// Exact counts: a topic's over all its logs, a group's over all its cursors and what lies before them.

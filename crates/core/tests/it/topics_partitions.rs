@@ -57,6 +57,62 @@ fn a_group_read_pinned_and_unpinned_shares_its_progress() {
 }
 
 #[test]
+fn a_partition_that_is_deleted_takes_its_messages_and_leases_with_it() {
+    check(
+        "create topics/t
+        create topics/t/partitions/p
+        create topics/t/groups/g
+        send a b queue=topics/t/partitions/p
+        -> sent
+        send c queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g
+        -> a#1 deliveries=1 until=60
+        delete topics/t/partitions/p
+        -> deleted
+        show queue=topics/t/groups/g
+        -> ready=1 why=delivering
+        show queue=topics/t
+        -> ready=1 why=delivering
+        ack a#1
+        -> stale a unknown
+        reopen
+        show queue=topics/t/groups/g
+        -> ready=1 why=delivering
+        create topics/t/partitions/p
+        send d queue=topics/t/partitions/p
+        -> sent
+        lease queue=topics/t/groups/g max=10
+        -> waits
+        -> it: c#1 deliveries=1 until=61, d#1 deliveries=1 until=61",
+    );
+}
+
+#[test]
+fn a_topic_that_is_deleted_is_gone_with_all_its_parts_after_a_crash_too() {
+    check(
+        "create topics/t
+        create topics/t/partitions/p
+        create topics/t/groups/g
+        send a queue=topics/t/partitions/p
+        -> sent
+        lease queue=topics/t/groups/g
+        -> a#1 deliveries=1 until=60
+        delete topics/t rest=no
+        -> deleted
+        reopen
+        create topics/t
+        create topics/t/groups/g
+        list groups
+        -> topics/t/groups/g why=empty
+        list partitions
+        -> none
+        list topics
+        -> topics/t why=empty",
+    );
+}
+
+#[test]
 fn a_pinned_reader_waits_for_its_own() {
     check(
         "create topics/t
@@ -125,6 +181,24 @@ fn a_partition_has_the_policies_of_its_topic_and_no_others() {
         -> c ready counts=0/0/0 due=0 expires=100
         get d queue=topics/t/partitions/p
         -> d ready counts=0/0/0 due=1 expires=101",
+    );
+}
+
+#[test]
+fn a_partition_keeps_messages_as_long_as_its_topic_says() {
+    check(
+        "create topics/t retention=60 delay=2
+        create topics/t/partitions/p retention=600
+        create topics/t/groups/g
+        send a queue=topics/t/partitions/p
+        -> sent
+        get a queue=topics/t
+        -> a delayed counts=0/0/0 due=2 expires=60
+        reopen
+        send b queue=topics/t/partitions/p
+        -> sent
+        get b queue=topics/t
+        -> b delayed counts=0/0/0 due=3 expires=61",
     );
 }
 

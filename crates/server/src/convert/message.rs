@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use millpond_api::lease::{LeasedMessage, render_leased, render_leased_batch};
 use millpond_api::message::{Message, MessageDeath, MessageState};
+use millpond_api::name::{Kind, QueueName, ResourceName};
 use millpond_api::{AttributeValue, DataKind, Event, time};
 use millpond_core::command::NewMessage;
 use millpond_core::id::MessageId;
@@ -31,9 +32,9 @@ pub(crate) fn content_of(event: Event) -> MessageContent {
 }
 
 /// Where data is that is too large to be in an answer; `None`: it is in there.
-pub(crate) fn data_url(place: &Place<'_>, message: MessageId, content: &MessageContent) -> Option<String> {
+pub(crate) fn data_url(home: &ResourceName, message: MessageId, content: &MessageContent) -> Option<String> {
     match content.data {
-        Data::Chunked { .. } => Some(paths::data_url(&place.environment.text, place.queue, message)),
+        Data::Chunked { .. } => Some(paths::data_url(home, message)),
         Data::Whole(_) => None,
     }
 }
@@ -58,7 +59,8 @@ pub(crate) fn render_grants(
     let events =
         events.map(|(grant, content)| event_of(grant.message, grant.dead_letter.as_deref(), content));
     let events: Vec<Event> = events.collect::<Result<_, _>>()?;
-    let urls = grants.iter().zip(contents).map(|(grant, content)| data_url(place, grant.message, content));
+    let home = place.name_of(&place.queue()?)?;
+    let urls = grants.iter().zip(contents).map(|(grant, content)| data_url(&home, grant.message, content));
     let urls: Vec<Option<String>> = urls.collect();
     let named = grants.iter().zip(&ids).zip(events.iter().zip(&urls));
     let messages = named.map(|((grant, id), (event, url))| LeasedMessage {
@@ -66,6 +68,8 @@ pub(crate) fn render_grants(
         event,
         data_url: url.as_deref(),
         lease_generation: grant.generation.0,
+        // Of a queue the delivery is the message's own.
+        delivery: (place.kind == Kind::Topic).then_some(grant.delivery.0),
         delivery_count: u64::from(grant.delivery_count),
         lease_expire_time: grant.lease_until.as_millis(),
     });
@@ -82,18 +86,19 @@ pub(crate) fn message_of(
     let id = row.message_id();
     let dead_letter = row.dead_letter.as_deref();
     let death = dead_letter.map(|dead| {
-        let queue = place.name_of(&dead.queue)?;
+        let queue = QueueName::new(place.environment.name.clone(), &dead.queue)?;
         Ok::<_, ApiError>(MessageDeath { time: dead.at.as_millis(), reason: reason_of(dead.reason), queue })
     });
     let state = state_from_core(row.state);
+    let home = place.name_of(&place.queue()?)?;
     let due_in = |wanted: MessageState| (state == wanted).then(|| row.due_at.as_millis());
     Ok(Message {
         message_id: id.to_string(),
-        queue: place.name_of(&place.queue()?)?,
+        data_url: data_url(&home, id, content),
+        home,
         state,
         // As it was sent: the resource has fields of its own for what became of it.
         event: event_of(id, None, content)?,
-        data_url: data_url(place, id, content),
         priority: row.priority,
         delivery_count: row.delivery_count,
         failure_count: row.failure_count,

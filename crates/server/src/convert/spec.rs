@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millpond_api::name::{EnvironmentName, QueueReference};
+use millpond_api::name::{EnvironmentName, Kind, QueueReference};
 use millpond_api::queue::{self as wire, Naming, UpdateMask};
 use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec};
 
@@ -21,22 +21,22 @@ const BACKOFF_DEFAULT: Backoff = Backoff {
 /// default. Where a name of another environment stands, it is refused.
 pub(crate) fn merge(
     base: &QueueSpec,
+    default: &QueueSpec,
     given: &wire::QueueSpec,
     mask: &UpdateMask,
     home: &EnvironmentName,
 ) -> Result<QueueSpec, ApiError> {
-    let default = QueueSpec::default();
     let named = Named { mask };
-    let limit = default.attempt_limit.unwrap_or(AttemptLimit { max: 1, counts: Counted::Deliveries });
     Ok(QueueSpec {
         at_limit: merge_at_limit(
             &base.at_limit,
+            &default.at_limit,
             given.at_limit,
             given.dead_letter_queue.as_ref(),
             &named,
             home,
         )?,
-        attempt_limit: merge_attempt_limit(base, given, &named, limit),
+        attempt_limit: merge_attempt_limit(base.attempt_limit, default.attempt_limit, given, &named),
         backoff: merge_backoff(base.backoff, given.backoff.as_ref(), mask.of("backoff")),
         concurrency_max: named.or(
             "concurrency_max",
@@ -53,7 +53,12 @@ pub(crate) fn merge(
         ),
         fresh_first: named.or("fresh_first", given.fresh_first, base.fresh_first, default.fresh_first),
         leased_max: named.or("leased_max", given.leased_max, base.leased_max, default.leased_max),
-        lost_lease: merge_lost_lease(base, given.lost_lease.as_ref(), mask.of("lost_lease")),
+        lost_lease: merge_lost_lease(
+            base.lost_lease,
+            default.lost_lease,
+            given.lost_lease.as_ref(),
+            mask.of("lost_lease"),
+        ),
         order: named.or("order", given.order.map(order_to_core), base.order, default.order),
         retention: named.or("retention", given.retention.map(Some), base.retention, default.retention),
         visibility_timeout: named.or(
@@ -92,33 +97,39 @@ fn order_to_core(order: wire::QueueOrder) -> Order {
 }
 
 /// Two fields of the wire are one policy. A queue without a limit, which only other surfaces make, keeps none unless one of
-/// the two is named.
+/// the two is named. A group has none unless it is given one, so that what it counts is lost with it.
 fn merge_attempt_limit(
-    base: &QueueSpec,
+    base: Option<AttemptLimit>,
+    default: Option<AttemptLimit>,
     given: &wire::QueueSpec,
     named: &Named<'_>,
-    default: AttemptLimit,
 ) -> Option<AttemptLimit> {
     if !named.any(["max_deliveries", "limit_counts"]) {
-        return base.attempt_limit;
+        return base;
     }
-    let own = base.attempt_limit.unwrap_or(default);
+    let own = base.or(default);
+    let max = |limit: Option<AttemptLimit>| limit.map(|limit| limit.max);
+    let counted = |limit: Option<AttemptLimit>| limit.map_or(Counted::Deliveries, |limit| limit.counts);
     let counts = given.limit_counts.map(|counts| match counts {
         wire::LimitCounts::Deliveries => Counted::Deliveries,
         wire::LimitCounts::Failures => Counted::Failures,
     });
-    Some(AttemptLimit {
-        max: named.or("max_deliveries", given.max_deliveries, own.max, default.max),
-        counts: named.or("limit_counts", counts, own.counts, default.counts),
-    })
+    let counts = named.or("limit_counts", counts, counted(own), counted(default));
+    let max = named.or("max_deliveries", given.max_deliveries.map(Some), max(own), max(default));
+    max.map(|max| AttemptLimit { max, counts })
 }
 
 /// What is changed of a lost lease's meaning; parts that are not given stay, or have their defaults if it is replaced.
-fn merge_lost_lease(base: &QueueSpec, given: Option<&wire::LostLease>, naming: Naming) -> LostLease {
+fn merge_lost_lease(
+    base: LostLease,
+    default: LostLease,
+    given: Option<&wire::LostLease>,
+    naming: Naming,
+) -> LostLease {
     let start = match naming {
-        Naming::Kept => return base.lost_lease,
-        Naming::Parts => base.lost_lease,
-        Naming::Whole => QueueSpec::default().lost_lease,
+        Naming::Kept => return base,
+        Naming::Parts => base,
+        Naming::Whole => default,
     };
     let nothing = wire::LostLease::default();
     let given = given.unwrap_or(&nothing);
@@ -136,22 +147,16 @@ fn merge_lost_lease(base: &QueueSpec, given: Option<&wire::LostLease>, naming: N
 /// Two fields of the wire are one policy: with a dead-letter queue, `at_limit` says what happens once that is gone.
 fn merge_at_limit(
     base: &AtLimit,
+    default: &AtLimit,
     at_limit: Option<wire::AtLimit>,
     dead_letter_queue: Option<&QueueReference>,
     named: &Named<'_>,
     home: &EnvironmentName,
 ) -> Result<AtLimit, ApiError> {
-    let (own_limit, own_queue) = match base {
-        AtLimit::Drop => (wire::AtLimit::Drop, None),
-        AtLimit::DeadLetterSet => (wire::AtLimit::DeadLetterSet, None),
-        AtLimit::MoveTo { queue, otherwise: Gone::Drop } => (wire::AtLimit::Drop, Some(queue.clone())),
-        AtLimit::MoveTo { queue, otherwise: Gone::DeadLetterSet } => {
-            (wire::AtLimit::DeadLetterSet, Some(queue.clone()))
-        }
-    };
+    let (own_limit, own_queue) = at_limit_from_core(base);
     let given = dead_letter_queue.map(|reference| queue_of("spec.dead_letter_queue", reference, home));
     let queue = named.or("dead_letter_queue", given.transpose()?.map(Some), own_queue, None);
-    let at_limit = named.or("at_limit", at_limit, own_limit, wire::AtLimit::DeadLetterSet);
+    let at_limit = named.or("at_limit", at_limit, own_limit, at_limit_from_core(default).0);
     Ok(match (queue, at_limit) {
         (None, wire::AtLimit::Drop) => AtLimit::Drop,
         (None, wire::AtLimit::DeadLetterSet) => AtLimit::DeadLetterSet,
@@ -160,6 +165,17 @@ fn merge_at_limit(
             AtLimit::MoveTo { queue, otherwise: Gone::DeadLetterSet }
         }
     })
+}
+
+fn at_limit_from_core(at_limit: &AtLimit) -> (wire::AtLimit, Option<Box<str>>) {
+    match at_limit {
+        AtLimit::Drop => (wire::AtLimit::Drop, None),
+        AtLimit::DeadLetterSet => (wire::AtLimit::DeadLetterSet, None),
+        AtLimit::MoveTo { queue, otherwise: Gone::Drop } => (wire::AtLimit::Drop, Some(queue.clone())),
+        AtLimit::MoveTo { queue, otherwise: Gone::DeadLetterSet } => {
+            (wire::AtLimit::DeadLetterSet, Some(queue.clone()))
+        }
+    }
 }
 
 /// Parts of a backoff that there is stay as they are, and the core refuses what does not go together. A backoff that is
@@ -196,29 +212,39 @@ fn backoff_to_core(backoff: &wire::Backoff) -> Backoff {
     }
 }
 
-/// The spec as it is answered: everything that applies.
-pub(crate) fn from_core(spec: &QueueSpec, home: &EnvironmentName) -> wire::QueueSpec {
-    let (at_limit, dead_letter_queue) = match &spec.at_limit {
-        AtLimit::Drop => (wire::AtLimit::Drop, None),
-        AtLimit::DeadLetterSet => (wire::AtLimit::DeadLetterSet, None),
-        AtLimit::MoveTo { queue, otherwise } => {
-            let at_limit = match otherwise {
-                Gone::Drop => wire::AtLimit::Drop,
-                Gone::DeadLetterSet => wire::AtLimit::DeadLetterSet,
-            };
-            (at_limit, Some(QueueReference::Id(queue.to_string()).resolve(home)))
+/// The spec as it is answered: everything that applies to this kind.
+pub(crate) fn from_core(spec: &QueueSpec, kind: Kind, home: &EnvironmentName) -> wire::QueueSpec {
+    match kind {
+        Kind::Group => of_leases(spec),
+        Kind::Partition | Kind::Topic => of_sends(spec),
+        Kind::Queue => {
+            let (at_limit, dead_letter_queue) = at_limit_from_core(&spec.at_limit);
+            let dead_letter_queue =
+                dead_letter_queue.map(|queue| QueueReference::Id(queue.into()).resolve(home));
+            wire::QueueSpec {
+                dead_letter_queue: dead_letter_queue.map(QueueReference::Name),
+                retention: spec.retention,
+                at_limit: Some(at_limit),
+                delay: Some(spec.delay),
+                finished_retention: Some(spec.finished_retention),
+                ..of_leases(spec)
+            }
         }
-    };
+    }
+}
+
+/// What concerns messages as they are sent.
+fn of_sends(spec: &QueueSpec) -> wire::QueueSpec {
+    wire::QueueSpec { retention: spec.retention, delay: Some(spec.delay), ..wire::QueueSpec::default() }
+}
+
+/// What concerns leases and their ends.
+fn of_leases(spec: &QueueSpec) -> wire::QueueSpec {
     wire::QueueSpec {
         visibility_timeout: Some(spec.visibility_timeout),
         max_deliveries: spec.attempt_limit.map(|limit| limit.max),
-        dead_letter_queue: dead_letter_queue.map(QueueReference::Name),
-        retention: spec.retention,
-        at_limit: Some(at_limit),
         backoff: spec.backoff.map(backoff_from_core),
         concurrency_max: spec.concurrency_max,
-        delay: Some(spec.delay),
-        finished_retention: Some(spec.finished_retention),
         fresh_first: Some(spec.fresh_first),
         leased_max: Some(spec.leased_max),
         limit_counts: spec.attempt_limit.map(|limit| match limit.counts {
@@ -234,6 +260,7 @@ pub(crate) fn from_core(spec: &QueueSpec, home: &EnvironmentName) -> wire::Queue
             Order::Sent => wire::QueueOrder::Sent,
             Order::Visible => wire::QueueOrder::Visible,
         }),
+        ..wire::QueueSpec::default()
     }
 }
 
@@ -248,133 +275,4 @@ fn backoff_from_core(backoff: Backoff) -> wire::Backoff {
 }
 
 #[cfg(test)]
-mod tests {
-    use millpond_api::queue::QueueUpdate;
-    use serde_json::json;
-
-    use super::*;
-
-    fn home() -> EnvironmentName {
-        EnvironmentName::new("acme", "shop", "prod").expect("valid")
-    }
-
-    /// What a body and a mask make of a spec.
-    fn update(base: &QueueSpec, body: &str, mask: Option<&str>) -> Result<QueueSpec, ApiError> {
-        let update = QueueUpdate::parse(body.as_bytes(), mask).unwrap_or_else(|error| panic!("{error}"));
-        merge(base, &update.body.spec, &update.mask, &home())
-    }
-
-    /// Unlike the default in every field.
-    fn other() -> QueueSpec {
-        QueueSpec {
-            at_limit: AtLimit::MoveTo { queue: "dead".into(), otherwise: Gone::Drop },
-            attempt_limit: Some(AttemptLimit { max: 7, counts: Counted::Failures }),
-            backoff: Some(Backoff { jitter_permille: (500, 1_500), ..BACKOFF_DEFAULT }),
-            concurrency_max: Some(3),
-            delay: Duration::from_secs(5),
-            finished_retention: Duration::from_secs(60),
-            fresh_first: true,
-            leased_max: 10,
-            lost_lease: LostLease { backs_off: true, in_a_row_max: Some(2), spends_attempt: false },
-            order: Order::Sent,
-            retention: Some(Duration::from_secs(3_600)),
-            visibility_timeout: Duration::from_secs(1),
-        }
-    }
-
-    fn as_body(spec: &QueueSpec) -> String {
-        let spec = serde_json::to_string(&from_core(spec, &home())).expect("json");
-        format!(r#"{{"spec":{spec}}}"#)
-    }
-
-    #[test]
-    fn nothing_named_is_nothing_changed() {
-        let unlimited = QueueSpec { attempt_limit: None, retention: None, ..other() };
-        for base in [QueueSpec::default(), other(), unlimited] {
-            for body in
-                ["", "{}", r#"{"spec":{}}"#, r#"{"spec":{"backoff":{}}}"#, r#"{"meta":{"labels":{}}}"#]
-            {
-                let body = if base.backoff.is_none() {
-                    body.replace(r#""backoff":{}"#, "")
-                } else {
-                    body.to_owned()
-                };
-                assert_eq!(update(&base, &body, None).ok(), Some(base.clone()), "{body}");
-            }
-            let body = as_body(&other());
-            assert_eq!(update(&base, &body, Some("meta.labels")).ok(), Some(base.clone()));
-        }
-    }
-
-    #[test]
-    fn what_is_answered_means_the_same_when_it_is_sent_back() {
-        for base in [QueueSpec::default(), other()] {
-            for wanted in [QueueSpec::default(), other()] {
-                let body = as_body(&wanted);
-                assert_eq!(update(&base, &body, Some("spec")).ok(), Some(wanted.clone()), "{body}");
-                if wanted == other() {
-                    assert_eq!(update(&base, &body, None).ok(), Some(wanted));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn each_setting_is_changed_alone_and_put_back_alone() {
-        let settings: serde_json::Value = serde_json::from_str(&as_body(&other())).expect("json");
-        let settings = settings["spec"].as_object().expect("an object").clone();
-        assert_eq!(settings.len(), 14);
-        for (name, value) in settings {
-            let body = json!({ "spec": { &name: value } }).to_string();
-            let mask = format!("spec.{name}");
-            let changed = update(&QueueSpec::default(), &body, None).expect(&name);
-            assert_ne!(changed, QueueSpec::default(), "{name}");
-            let masked = update(&QueueSpec::default(), &as_body(&other()), Some(&mask)).expect(&name);
-            // A backoff is made by defaults either way; the rest has one value only.
-            assert_eq!(masked, changed, "{name}");
-            let null = json!({ "spec": { &name: null } }).to_string();
-            for (body, mask) in [(null.as_str(), None), ("", Some(mask.as_str()))] {
-                assert_eq!(update(&changed, body, mask).ok(), Some(QueueSpec::default()), "{name} {body}");
-                assert_ne!(update(&other(), body, mask).ok(), Some(other()), "{name} {body}");
-            }
-        }
-    }
-
-    #[test]
-    fn parts_of_a_setting_are_changed_alone_unless_a_mask_names_the_whole() {
-        let body = r#"{"spec":{"backoff":{"initial":"2s"},"lost_lease":{"in_a_row_max":0}}}"#;
-        let parts = update(&other(), body, None).expect("valid");
-        let backoff = other().backoff.map(|backoff| Backoff { initial: Duration::from_secs(2), ..backoff });
-        assert_eq!(parts.backoff, backoff);
-        assert_eq!(parts.lost_lease, LostLease { in_a_row_max: None, ..other().lost_lease });
-        let whole = update(&other(), body, Some("spec.backoff,spec.lost_lease")).expect("valid");
-        assert_eq!(whole.backoff, Some(Backoff { initial: Duration::from_secs(2), ..BACKOFF_DEFAULT }));
-        assert_eq!(whole.lost_lease, QueueSpec::default().lost_lease);
-        let made = update(&QueueSpec::default(), body, None).expect("valid");
-        assert_eq!(made.backoff, whole.backoff);
-    }
-
-    #[test]
-    fn a_part_of_a_backoff_never_contradicts_the_defaults_of_the_rest() {
-        let hours = |hours: u64| Some(Duration::from_secs(hours * 3_600));
-        let long = backoff_to_core(&wire::Backoff { initial: hours(2), ..wire::Backoff::default() });
-        assert_eq!(Some(long.max), hours(2));
-        let short = backoff_to_core(&wire::Backoff {
-            max: Some(Duration::from_millis(1)),
-            ..wire::Backoff::default()
-        });
-        assert_eq!(short.initial, Duration::from_millis(1));
-        let wide = backoff_to_core(&wire::Backoff {
-            jitter_min: Some(wire::Thousandths(2_000)),
-            ..wire::Backoff::default()
-        });
-        assert_eq!(wide.jitter_permille, (2_000, 2_000));
-    }
-
-    #[test]
-    fn a_dead_letter_queue_of_another_environment_is_refused() {
-        let other = "orgs/acme/projects/shop/envs/test/queues/dead";
-        let body = json!({ "spec": { "dead_letter_queue": other } }).to_string();
-        assert!(update(&QueueSpec::default(), &body, None).is_err());
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@ use millpond_api::duration::render as show;
 use millpond_api::queue::Why;
 use millpond_api::time;
 use millpond_core::outcome::{QueueView, Why as CoreWhy};
+use millpond_core::row::Role;
 use millpond_core::time::Timestamp;
 
 const DAY: u64 = 86_400;
@@ -50,6 +51,10 @@ pub(crate) fn why_of(view: &QueueView) -> Why {
                 attempts(view)
             ),
         ),
+        // How long messages are kept is its topic's to say.
+        CoreWhy::Empty if matches!(view.queue.role, Role::Group { .. }) => {
+            because("empty", "there is nothing that this group has not had".to_owned())
+        }
         CoreWhy::Empty => because("empty", format!("there is nothing; messages are kept {}", kept(view))),
     }
 }

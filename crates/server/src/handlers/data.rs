@@ -12,6 +12,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
+use millpond_api::name::Kind;
 use millpond_api::{ErrorCode, Event, Fault};
 use millpond_core::command::{MessageRef, OpenData};
 use millpond_core::id::LeaseGeneration;
@@ -35,6 +36,8 @@ pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Result
     let place = Place::of(&app, request.uri().path())?;
     Query::of(request.uri(), &[])?;
     let generation = lease_generation(request.headers())?;
+    // A topic's message is there for every group, whoever else holds it.
+    let generation = generation.filter(|_| place.kind == Kind::Queue);
     let MessageRef { queue, message } = named(&app, &place).await?;
     let open = Command::OpenData(OpenData { queue, message, generation });
     let answer = app.submit(&place.environment, open).await;

@@ -10,6 +10,7 @@ use millpond_api::dead_letters::{
     DEAD_LETTERS_PARAMETERS, ListDeadLettersRequest, RedriveRequest, ReplayRequest, Selection, TimeSpan,
     render_dead_letters, render_redriven, render_replayed,
 };
+use millpond_api::name::QueueName;
 use millpond_api::page;
 use millpond_core::command::{Browse, Cursor, WaiterId};
 use millpond_core::id::Sequence;
@@ -30,7 +31,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, request: Request) -> Resul
     let query = Query::of(request.uri(), DEAD_LETTERS_PARAMETERS)?;
     let place = Place::of(&app, request.uri().path())?;
     let queue = place.queue()?;
-    let list = ListDeadLettersRequest::parse(&place.name_of(&queue)?, |name| query.text(name))?;
+    let list = ListDeadLettersRequest::parse(&queue_name(&place, &queue)?, |name| query.text(name))?;
     let after =
         list.after.as_deref().map(|position| read_position(position).ok_or_else(|| page::refuse(position)));
     let browse = Browse {
@@ -48,6 +49,10 @@ pub(crate) async fn list(State(app): State<Arc<App>>, request: Request) -> Resul
     let position = next.and_then(position_of);
     let token = position.map(|position| list.token_after(&position)).unwrap_or_default();
     Ok(json(render_dead_letters(&messages, &token)))
+}
+
+fn queue_name(place: &Place<'_>, queue: &str) -> Result<QueueName, ApiError> {
+    Ok(QueueName::new(place.environment.name.clone(), queue)?)
 }
 
 /// Makes dead letters ready again where they are.

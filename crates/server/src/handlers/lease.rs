@@ -12,16 +12,19 @@ use bytes::Bytes;
 use millpond_api::event::batch;
 use millpond_api::lease::LeaseRequest;
 use millpond_api::limits::{CALL_BYTES_MAX, LEASE_ANSWER_BYTES_MAX};
-use millpond_core::command::{Lease, WaiterId};
+use millpond_api::name::Kind;
+use millpond_core::command::{Lease, Reading, WaiterId};
 use millpond_core::{Command, Outcome};
 use millpond_engine::Answer;
 
 use super::{JSON, unexpected};
 use crate::app::App;
 use crate::convert::message::render_grants;
+use crate::convert::queue;
 use crate::delivery::{Deliveries, ReceiptBody};
 use crate::error::ApiError;
 use crate::extract::{self, Place, Query};
+use crate::making::make;
 use crate::request::Phases;
 
 pub(super) async fn lease(
@@ -32,9 +35,18 @@ pub(super) async fn lease(
 ) -> Result<Response, ApiError> {
     Query::of(&parts.uri, &[])?;
     let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
-    let request = LeaseRequest::parse(&body)?;
+    let request = LeaseRequest::parse(place.kind, &body)?;
+    let (queue, reading, makes) = match request.group {
+        None => (place.queue()?, Reading::default(), Vec::new()),
+        Some(group) => {
+            let name = place.part(Kind::Group, &group.group)?;
+            let partition = group.partition.map(Into::into);
+            let reading = Reading { partition, in_flight_max: group.max_in_flight, look: false };
+            (name.clone(), reading, vec![make(name, queue::start_to_core(group.start))])
+        }
+    };
     let command = Command::Lease(Lease {
-        queue: place.queue()?,
+        queue,
         max_messages: request.max_messages,
         min_messages: request.min_messages,
         visibility_timeout: request.visibility_timeout,
@@ -42,9 +54,10 @@ pub(super) async fn lease(
         max_wait: request.max_wait,
         // The engine names the call.
         waiter: WaiterId(0),
+        reading,
     });
     Phases::may_wait(request.wait);
-    let submitted = app.submit(&place.environment, command);
+    let submitted = app.submit_making(&place.environment, &makes, command);
     let answer = if request.wait.is_zero() {
         Some(submitted.await?)
     } else {

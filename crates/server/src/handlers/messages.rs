@@ -9,6 +9,7 @@ use axum::response::Response;
 use millpond_api::ErrorCode;
 use millpond_api::limits::CALL_BYTES_MAX;
 use millpond_api::message::{Message, PeekRequest, render_messages};
+use millpond_api::name::Kind;
 use millpond_core::command::{Browse, Cursor, MessageRef, WaiterId};
 use millpond_core::{Command, Outcome};
 
@@ -60,9 +61,10 @@ pub(super) async fn peek(
 ) -> Result<Response, ApiError> {
     Query::of(&parts.uri, &[])?;
     let body = extract::json_body(app, &parts.headers, body, CALL_BYTES_MAX).await?;
-    let request = PeekRequest::parse(&body)?;
+    let request = PeekRequest::parse(place.kind, &body)?;
+    let partition = request.partition.as_deref().map(|id| place.part(Kind::Partition, id));
     let browse = Browse {
-        queue: place.queue()?,
+        queue: partition.unwrap_or_else(|| place.queue())?,
         state: state_to_core(request.state),
         after: None,
         from: None,

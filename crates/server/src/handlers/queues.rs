@@ -1,4 +1,5 @@
-//! Queues: making, showing, explaining, pausing, emptying and removing them; and which verb a POST means.
+//! Queues: making, showing, explaining, pausing, emptying and removing them; and which verb a POST means. Topics, groups and
+//! partitions are handled alike: the core knows what each of them does.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use axum::http::Method;
 use axum::http::request::Parts;
 use axum::response::Response;
 use millpond_api::ErrorCode;
-use millpond_api::name::check_id;
+use millpond_api::name::Kind;
 use millpond_api::purge::{PurgeRequest, render_purged};
 use millpond_api::queue::{QueueBody, QueueUpdate};
 use millpond_core::command::DeleteQueue;
@@ -42,6 +43,31 @@ pub(crate) const VERBS: [(&str, Method); 13] = [
     ("why", Method::GET),
 ];
 
+/// Verbs of a topic, all of them POST.
+pub(crate) const TOPIC_VERBS: [(&str, Method); 7] = [
+    ("ack", Method::POST),
+    ("extend", Method::POST),
+    ("lease", Method::POST),
+    ("nack", Method::POST),
+    ("peek", Method::POST),
+    ("send", Method::POST),
+    ("settle", Method::POST),
+];
+
+/// Verbs of a group.
+pub(crate) const GROUP_VERBS: [(&str, Method); 3] =
+    [("pause", Method::POST), ("resume", Method::POST), ("why", Method::GET)];
+
+/// Verbs of what is of this kind.
+fn verbs_of(kind: Kind) -> &'static [(&'static str, Method)] {
+    match kind {
+        Kind::Group => &GROUP_VERBS,
+        Kind::Partition => &[],
+        Kind::Queue => &VERBS,
+        Kind::Topic => &TOPIC_VERBS,
+    }
+}
+
 /// Characters of an id that the server makes: 32 of them, so that five bits choose one.
 const ID_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Random characters of such an id: 60 bits.
@@ -49,51 +75,50 @@ const ID_LENGTH: usize = 12;
 
 pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let query = Query::of(&parts.uri, &["queue_id", "validate_only"])?;
     let place = Place::of(&app, parts.uri.path())?;
+    let id_parameter = place.kind.id_parameter();
+    let query = Query::of(&parts.uri, &[id_parameter, "validate_only"])?;
     let validate_only = query.flag("validate_only")?;
-    let given = query.text("queue_id");
-    if let Some(id) = given {
-        check_id(id).map_err(|fault| fault.at("queue_id", id))?;
-    }
+    let given = query.text(id_parameter);
+    let given = given.map(|id| place.member(id_parameter, id)).transpose()?;
     let (body, key) = keyed_body(&app, &parts, body).await?;
-    let update = QueueUpdate::parse(&body, None)?;
-    let id = new_id(given, &update.body, &place)?;
-    let create = queue::to_create(id, &update, &place.environment.name, validate_only)?;
+    let update = QueueUpdate::parse(place.kind, &body, None)?;
+    let name = new_name(given, &update.body, &place)?;
+    let create = queue::to_create(place.kind, name, &update, &place.environment.name, validate_only)?;
     let answer = app.submit_once(&place.environment, key, Command::CreateQueue(create)).await;
     let (outcome, repeated) = answer.map_err(|error| error.under(queue::path_of))?;
     Ok(mark(show(outcome, &place)?, repeated))
 }
 
-/// The id from the query, from the name in the body, or one that the server makes.
-fn new_id(given: Option<&str>, body: &QueueBody, place: &Place<'_>) -> Result<Box<str>, ApiError> {
+/// The name by the id from the query, by the name in the body, or by an id that the server makes.
+fn new_name(given: Option<Box<str>>, body: &QueueBody, place: &Place<'_>) -> Result<Box<str>, ApiError> {
     let Some(name) = &body.name else {
-        return Ok(given.map_or_else(made_id, Into::into));
+        return given.map_or_else(|| place.member(place.kind.id_parameter(), &made_id(place.kind)), Ok);
     };
-    if *name.environment() != place.environment.name || given.is_some_and(|given| given != name.queue()) {
-        let expected = place.name_of(given.unwrap_or(name.queue()))?;
-        return Err(ApiError::field(
-            "name",
-            name.to_string(),
-            format!("name is {name}, expected {expected}"),
-        ));
+    let own = match given {
+        Some(given) => given,
+        None => place.member("name", name.id())?,
+    };
+    let expected = place.name_of(&own)?;
+    if *name != expected {
+        let detail = format!("name is {name}, expected {expected}");
+        return Err(ApiError::field("name", name.to_string(), detail));
     }
-    Ok(name.queue().into())
+    Ok(own)
 }
 
-fn made_id() -> Box<str> {
-    let random = RandomState::new().hash_one("queue id");
+fn made_id(kind: Kind) -> String {
+    let random = RandomState::new().hash_one("id");
     let digit = |at: usize| ID_ALPHABET[usize::try_from((random >> (5 * at)) & 31).unwrap_or(0)];
-    let id: String = std::iter::once('q').chain((0..ID_LENGTH).map(|at| char::from(digit(at)))).collect();
-    id.into()
+    kind.noun().chars().take(1).chain((0..ID_LENGTH).map(|at| char::from(digit(at)))).collect()
 }
 
 pub(crate) async fn get_or_why(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let place = Place::of(&app, request.uri().path())?;
     let explain = match place.verb {
         None => false,
-        Some("why") => true,
-        Some(verb) => return Err(wrong_verb(verb, request.method())),
+        Some(verb) if place.has_verb(verb, &Method::GET) => true,
+        Some(_) => return Err(wrong_verb(&place, request.method())),
     };
     Query::of(request.uri(), &[])?;
     let command = Command::GetQueue { queue: place.queue()? };
@@ -110,10 +135,13 @@ fn explain_queue(outcome: &Outcome) -> Result<Response, ApiError> {
 pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let place = Place::of(&app, parts.uri.path())?;
-    if let Some(verb) = place.verb {
-        return Err(wrong_verb(verb, &parts.method));
+    if place.verb.is_some() {
+        return Err(wrong_verb(&place, &parts.method));
     }
-    let query = Query::of(&parts.uri, &["allow_missing", "etag", "force", "validate_only"])?;
+    let known = ["allow_missing", "etag", "validate_only", "force"];
+    // Nothing but a queue can be in use by another.
+    let known = if place.kind == Kind::Queue { &known[..] } else { &known[..3] };
+    let query = Query::of(&parts.uri, known)?;
     let command = Command::DeleteQueue(DeleteQueue {
         name: place.queue()?,
         etag: one_etag([query.text("etag")])?.map(Into::into),
@@ -132,7 +160,8 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Res
 pub(crate) async fn verb(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let place = Place::of(&app, parts.uri.path())?;
-    match place.verb {
+    let verb = place.verb.filter(|verb| place.has_verb(verb, &Method::POST));
+    match verb {
         Some("ack") => settle::ack(&app, &place, &parts, body).await,
         Some("extend") => settle::extend(&app, &place, &parts, body).await,
         Some("lease") => lease::lease(&app, &place, &parts, body).await,
@@ -145,33 +174,43 @@ pub(crate) async fn verb(State(app): State<Arc<App>>, request: Request) -> Resul
         Some("resume") => resume(&app, &place, &parts, body).await,
         Some("send") => send::send(&app, &place, &parts, body).await,
         Some("settle") => settle::together(&app, &place, &parts, body).await,
-        Some(verb) => Err(wrong_verb(verb, &parts.method)),
-        None => Err(ApiError::method_not_allowed(allowed(None).unwrap_or_default())),
+        Some(_) | None => Err(wrong_verb(&place, &parts.method)),
     }
 }
 
-/// The verb is not one of this method: of another, or of none.
-pub(super) fn wrong_verb(verb: &str, method: &Method) -> ApiError {
-    match allowed(Some(verb)) {
-        Some(allow) => ApiError::method_not_allowed(allow),
-        None => ApiError::new(ErrorCode::NotFound, format!("no verb {verb:?} for {method}")),
+/// The method is not one of what the path names: of another verb, or of none.
+pub(super) fn wrong_verb(place: &Place<'_>, method: &Method) -> ApiError {
+    match (allowed(place), place.verb) {
+        (Some(allow), _) => ApiError::method_not_allowed(allow),
+        (None, verb) => {
+            let verb = verb.unwrap_or_default();
+            ApiError::new(ErrorCode::NotFound, format!("no verb {verb:?} for {method}"))
+        }
     }
 }
 
-/// The methods that a queue takes, or a verb of it, which the router cannot tell apart.
-fn allowed(verb: Option<&str>) -> Option<&'static str> {
-    let Some(verb) = verb else { return Some("GET,HEAD,DELETE,PATCH") };
-    match VERBS.iter().find(|(known, _)| *known == verb)?.1 {
-        Method::GET => Some("GET,HEAD"),
-        _ => Some("POST"),
+/// The methods that something takes, or a verb of it, which the router cannot tell apart.
+fn allowed(place: &Place<'_>) -> Option<&'static str> {
+    match (place.verb, place.kind) {
+        (None, Kind::Partition) => Some("DELETE"),
+        (None, Kind::Group | Kind::Queue | Kind::Topic) => Some("GET,HEAD,DELETE,PATCH"),
+        (Some(verb), kind) => {
+            let (_, method) = verbs_of(kind).iter().find(|(known, _)| *known == verb)?;
+            Some(if *method == Method::GET { "GET,HEAD" } else { "POST" })
+        }
     }
 }
 
-/// A method that no queue and no verb takes.
+impl Place<'_> {
+    fn has_verb(&self, verb: &str, method: &Method) -> bool {
+        verbs_of(self.kind).iter().any(|(known, own)| *known == verb && own == method)
+    }
+}
+
+/// A method that nothing and no verb takes.
 pub(crate) async fn no_method(State(app): State<Arc<App>>, request: Request) -> ApiError {
     match Place::of(&app, request.uri().path()) {
-        Ok(Place { verb: Some(verb), .. }) => wrong_verb(verb, request.method()),
-        Ok(Place { verb: None, .. }) => ApiError::method_not_allowed(allowed(None).unwrap_or_default()),
+        Ok(place) => wrong_verb(&place, request.method()),
         Err(error) => error,
     }
 }

@@ -57,7 +57,7 @@ async fn send_whole(
     event.data = EventData::from_body(event.text("datacontenttype"), body);
     let messages = vec![call.options.message(content_of(event))];
     let send = Send { queue: call.queue, messages, idempotency: call.key.with_digest(digest) };
-    sent(app, call.place, Command::Send(send)).await
+    sent(app, call.place, &call.makes, Command::Send(send)).await
 }
 
 /// What is stored of an event whose data is in chunks. Nothing shows such data but the bytes themselves, so they are of no
@@ -109,8 +109,10 @@ impl Upload<'_> {
             waiter: millpond_core::command::WaiterId(0),
         });
         Phases::may_wait(WAIT_MAX);
+        let Call { place, makes, .. } = &self.call;
+        let begun = self.app.submit_making(&place.environment, makes, begin);
         // Dropped on the way, the receipt has the engine remove what was stored.
-        let Answer { outcome, receipt, .. } = self.app.submit(&self.call.place.environment, begin).await?;
+        let Answer { outcome, receipt, .. } = begun.await?;
         let Outcome::UploadBegun(upload) = outcome else { return Err(unexpected(&outcome)) };
         match upload {
             Some(upload) => self.store(upload, read).await?,
@@ -124,7 +126,8 @@ impl Upload<'_> {
         let Call { place, queue, key, .. } = self.call;
         let idempotency = key.with_digest(self.pieces.digest);
         let send = Send { queue, messages: vec![message], idempotency };
-        let response = sent(self.app, place, Command::FinishUpload(FinishUpload { upload, send })).await?;
+        let response =
+            sent(self.app, place, &[], Command::FinishUpload(FinishUpload { upload, send })).await?;
         if let Some(receipt) = receipt {
             receipt.delivered();
         }

@@ -40,15 +40,15 @@ struct Change {
 pub(crate) async fn update(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let place = Place::of(&app, parts.uri.path())?;
-    if let Some(verb) = place.verb {
-        return Err(wrong_verb(verb, &parts.method));
+    if place.verb.is_some() {
+        return Err(wrong_verb(&place, &parts.method));
     }
     let query = Query::of(&parts.uri, &["allow_missing", "etag", "update_mask", "validate_only"])?;
     let queue = place.queue()?;
     let (allow_missing, validate_only) = (query.flag("allow_missing")?, query.flag("validate_only")?);
     let if_match = IfMatch::of(&parts.headers)?;
     let (body, key) = keyed_body(&app, &parts, body).await?;
-    let update = QueueUpdate::parse(&body, query.text("update_mask"))?;
+    let update = QueueUpdate::parse(place.kind, &body, query.text("update_mask"))?;
     let own = place.name_of(&queue)?;
     if let Some(name) = update.body.name.as_ref().filter(|name| **name != own) {
         return Err(ApiError::field("name", name.to_string(), format!("name is {name}, expected {own}")));
@@ -86,7 +86,7 @@ impl Change {
         match app.submit(&place.environment, command).await.map(|answer| answer.outcome) {
             Ok(Outcome::Queue(view)) => Ok(Some(*view)),
             Ok(other) => Err(unexpected(&other)),
-            Err(error) if error.code() == ErrorCode::QueueNotFound => Ok(None),
+            Err(error) if error.is_missing() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -94,12 +94,13 @@ impl Change {
     fn command(&self, current: Option<&QueueView>, place: &Place<'_>) -> Result<Command, ApiError> {
         let home = &place.environment.name;
         if current.is_none() && self.allow_missing && self.etag.is_none() {
-            let create = queue::to_create(self.queue.clone(), &self.update, home, self.validate_only);
+            let create =
+                queue::to_create(place.kind, self.queue.clone(), &self.update, home, self.validate_only);
             return Ok(Command::CreateQueue(create?));
         }
         // A queue that was not there when it was looked for must not be changed as if it had been seen.
         let seen = current.map_or_else(|| NO_ETAG.into(), |view| view.etag().into());
-        let (spec, annotations) = queue::merge(current, &self.update, home)?;
+        let (spec, annotations) = queue::merge(place.kind, current, &self.update, home)?;
         Ok(Command::UpdateQueue(UpdateQueue {
             name: self.queue.clone(),
             spec,
@@ -112,7 +113,13 @@ impl Change {
 
     /// Whether somebody else was quicker, and that does not matter to the client.
     fn is_race(&self, error: &ApiError) -> bool {
-        self.etag.is_none() && matches!(error.code(), ErrorCode::EtagMismatch | ErrorCode::QueueAlreadyExists)
+        let quicker = [
+            ErrorCode::EtagMismatch,
+            ErrorCode::GroupAlreadyExists,
+            ErrorCode::QueueAlreadyExists,
+            ErrorCode::TopicAlreadyExists,
+        ];
+        self.etag.is_none() && quicker.contains(&error.code())
     }
 }
 

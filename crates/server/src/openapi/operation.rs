@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use millpond_api::ErrorCode;
 use millpond_api::limits::MESSAGE_ID_BYTES_MAX;
 use millpond_api::problem;
-use millpond_api::schema::{about, component, id, problem_of, text};
+use millpond_api::schema::{about, component, id, problem_of, text, topic_id};
 use millpond_core::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,7 @@ const ANY: &str = "*/*";
 /// One method of one path.
 pub(super) struct Operation {
     pub(super) method: &'static str,
-    /// Behind the collection of queues, or whole.
+    /// Behind the collection of queues or topics, or whole.
     pub(super) path: &'static str,
     id: String,
     tag: &'static str,
@@ -187,7 +187,11 @@ fn content(media_type: &str, schema: &Value) -> (String, Value) {
 fn path_parameters(path: &str) -> Vec<Value> {
     let names = path.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
     let parameter = |name: &str| {
-        let schema = if name == "message" { text(1..=MESSAGE_ID_BYTES_MAX) } else { id() };
+        let schema = match name {
+            "group" | "partition" | "topic" => topic_id(),
+            "message" => text(1..=MESSAGE_ID_BYTES_MAX),
+            _ => id(),
+        };
         json!({ "name": name, "in": "path", "required": true, "schema": schema })
     };
     names.map(parameter).collect()

@@ -6,7 +6,7 @@ use millpond_api::limits::FILTER_BYTES_MAX;
 use millpond_api::schema::{boolean, component, duration_in, id, integer, text, time, words};
 use millpond_api::send::{DELAY, TTL};
 use millpond_core::limits::IDEMPOTENCY_KEY_BYTES_MAX;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::operation::{JSON, Operation};
 use crate::paths;
@@ -140,8 +140,9 @@ fn verbs_of_queue() -> Vec<Operation> {
     ]
 }
 
-fn sending() -> Vec<Operation> {
-    let bodies = [
+/// The forms of a send.
+pub(super) fn send_bodies() -> [(&'static str, Value); 4] {
+    [
         (JSON, component("SendInput")),
         (structured::MEDIA_TYPE, component("CloudEventInput")),
         (batch::MEDIA_TYPE, component("CloudEventBatchInput")),
@@ -149,7 +150,10 @@ fn sending() -> Vec<Operation> {
             "application/octet-stream",
             json!({ "description": "The data of a CloudEvent whose attributes are headers; any type." }),
         ),
-    ];
+    ]
+}
+
+fn sending() -> Vec<Operation> {
     let attribute = || json!({ "type": "string" });
     let send = Operation::new("post", "/{queue}:send", MESSAGES, "queues.send")
         .says("Send messages", "All or none. One of four forms, told apart by content type and headers.")
@@ -162,7 +166,7 @@ fn sending() -> Vec<Operation> {
         .header("ce-source", attribute(), "Its source.")
         .header("ce-type", attribute(), "Its type. Other attributes are `ce-` headers as well.")
         .keyed()
-        .bodies(&bodies, true)
+        .bodies(&send_bodies(), true)
         .answers("Sent")
         .codes(&[ByteLimit, MessageLimit, MissingField, UploadLimit]);
     vec![send]
@@ -209,7 +213,9 @@ fn leasing() -> Vec<Operation> {
             .keyed()
             .body("SettleInput")
             .answers("Settled")
-            .codes(&[ByteLimit, LeaseStale, MessageLimit]),
+            .codes(&[ByteLimit, LeaseStale, MessageLimit])
+            // Of sends to topics.
+            .codes(&[PartitionNotFound, QueueLimit, TopicNotFound]),
     ]
 }
 
@@ -286,10 +292,10 @@ fn dead_letters() -> Vec<Operation> {
 }
 
 /// An empty parameter is one that is not given.
-fn time_or_nothing() -> serde_json::Value {
+fn time_or_nothing() -> Value {
     json!({ "anyOf": [time(), { "const": "" }] })
 }
 
-fn page_size() -> serde_json::Value {
+pub(super) fn page_size() -> Value {
     json!({ "type": "integer", "minimum": 0 })
 }

@@ -144,7 +144,7 @@ async fn every_documented_operation_is_routed() {
     let server = Server::start().await;
     let paths = DOCUMENT.whole["paths"].as_object().expect("an object");
     for (template, item) in paths {
-        let path = ["org", "project", "env", "queue", "message"]
+        let path = ["org", "project", "env", "queue", "topic", "group", "partition", "message"]
             .iter()
             .fold(template.clone(), |path, name| path.replace(&format!("{{{name}}}"), "x"));
         for method in item.as_object().expect("an object").keys() {

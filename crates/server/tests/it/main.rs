@@ -23,5 +23,7 @@ mod settles;
 mod stops;
 mod sylphx;
 mod too_many;
+mod topic_messages;
+mod topic_resources;
 mod updates;
 mod uploads;

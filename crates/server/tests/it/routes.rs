@@ -16,7 +16,7 @@ async fn what_is_no_route_is_not_found() {
         "/v1/queues/q/",
         "/v1/queues/q/x",
         "/v2/queues/q",
-        "/v1/orgs/a/projects/b/envs/c/topics/d",
+        "/v1/orgs/a/projects/b/envs/c/streams/d",
         "/v1/orgs/a/projects/b/envs/c/queues/d/e",
         "//v1/queues/q",
     ] {

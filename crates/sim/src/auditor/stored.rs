@@ -1,6 +1,8 @@
 //! The model against what is stored: at rest, and after every failure, when it also learns what became of the commands
 //! that were lost.
 
+use std::collections::BTreeSet;
+
 use millpond_core::id::{QueueNumber, Sequence};
 use millpond_core::remembered::Remembered;
 use millpond_core::row::{DeliveryRow, DeliveryState, QueueRow, Role};
@@ -27,10 +29,33 @@ fn with_policies(row: &QueueRow, dump: &MemoryDump) -> QueueRow {
     row
 }
 
+/// What is stored, with all marked as deleted that belongs to something deleted: their own rows do not say so.
+fn with_orphans_deleted(dump: &MemoryDump) -> MemoryDump {
+    let mut dump = dump.clone();
+    let mut gone: BTreeSet<QueueNumber> = BTreeSet::new();
+    let known: BTreeSet<QueueNumber> = dump.queues.iter().map(|row| row.number).collect();
+    // In the order of their numbers: what belongs to another was made after it.
+    dump.queues.sort_unstable_by_key(|row| row.number);
+    for row in &mut dump.queues {
+        let lives = |number: &QueueNumber| known.contains(number) && !gone.contains(number);
+        let orphan = match row.role {
+            Role::Queue | Role::Topic => false,
+            Role::Partition { topic } | Role::Group { topic } => !lives(&topic),
+            Role::Cursor { group, log, .. } => !lives(&group) || !lives(&log),
+        };
+        row.deleted |= orphan;
+        if row.deleted {
+            gone.insert(row.number);
+        }
+    }
+    dump
+}
+
 impl Auditor {
     /// Compares with what is stored and takes over what could not be known. `lost`: commands without an answer that may
     /// have been applied. `now`: the latest stamp that can have been used.
     pub fn compare(&mut self, dump: &MemoryDump, lost: &[Submitted], now: Timestamp, index: u64) -> Verdict {
+        let dump = &with_orphans_deleted(dump);
         let doubt = Doubt::about(lost, self);
         self.unseen.clear();
         self.know_stored(&dump.queues, &dump.deliveries);

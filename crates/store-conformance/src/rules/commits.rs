@@ -4,16 +4,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use millpond_core::command::LeaseRef;
 use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
-use millpond_core::outcome::{QueueView, Sent, Why};
+use millpond_core::outcome::{QueueView, Sent, Tally, Why};
 use millpond_core::remembered::Remembered;
-use millpond_core::row::{DedupKey, DedupRow, DeliveryState};
+use millpond_core::row::{DedupKey, DedupRow, DeliveryState, QueueRow, Role};
 use millpond_core::{DeliveryChange, RowKey, Scan};
 use millpond_store::StoreErrorKind;
 
 use crate::Place;
 use crate::rows::{
     Owner, assert_fails, at, call, counters, dedup, delivery, environment, insert, message, odd_delivery,
-    odd_queue, queue,
+    odd_queue, queue, run, segment,
 };
 
 pub(super) fn an_empty_environment_holds_nothing(place: &mut dyn Place) {
@@ -21,7 +21,9 @@ pub(super) fn an_empty_environment_holds_nothing(place: &mut dyn Place) {
     assert_eq!(owner.opened.commit.0, 0);
     assert_eq!(owner.opened.environment, Default::default());
     assert_eq!(owner.opened.queues, []);
+    assert_eq!((&owner.opened.segments, &owner.opened.runs), (&vec![], &vec![]));
     assert_eq!(owner.delivery(1), None);
+    assert_eq!(owner.progress(1, 1), None);
     assert_eq!(owner.content(1), None);
     assert_eq!(owner.dedup(&dedup(1, "k", 1).key), None);
     let page = owner.scan(&Scan::Expiry { after: None, limit: 10 });
@@ -168,7 +170,10 @@ fn every_answer() -> Vec<Remembered> {
     let id =
         |sequence| MessageId { sent_at: at(1 << 43), sequence: Sequence(sequence), nonce: (1 << 36) - 1 };
     let sent = Sent { ids: vec![id(1), id((1 << 48) - 1)], repeated: false };
-    let stale = vec![LeaseRef { message: id(0), generation: LeaseGeneration(u64::MAX) }];
+    let stale = vec![
+        LeaseRef { delivery: Sequence(0), message: id(0), generation: LeaseGeneration(u64::MAX) },
+        LeaseRef { delivery: Sequence((1 << 48) - 1), message: id(7), generation: LeaseGeneration(0) },
+    ];
     let whys = [
         Why::Paused { since: at(i64::MIN) },
         Why::ConcurrencyFull { limit: u32::MAX, until: Some(at(i64::MAX)) },
@@ -188,9 +193,15 @@ fn every_answer() -> Vec<Remembered> {
     let view = |why| QueueView { queue: odd_queue(7), counters, waiting: u64::MAX, why };
     let mut answers: Vec<Remembered> =
         whys.into_iter().map(|why| Remembered::Queue(Box::new(view(why)))).collect();
-    answers.push(Remembered::Queue(Box::new(QueueView { queue: queue(7), ..view(Why::Empty) })));
+    let topic = QueueNumber(u32::MAX);
+    for role in [Role::Queue, Role::Topic, Role::Partition { topic }, Role::Group { topic }] {
+        let queue = QueueRow { role, name: "topics/t/groups/g".into(), ..queue(7) };
+        answers.push(Remembered::Queue(Box::new(QueueView { queue, ..view(Why::Empty) })));
+    }
     answers.extend([
         Remembered::Done,
+        Remembered::MessageDeleted,
+        Remembered::Tallied(Tally { done: u64::MAX, skipped: 0 }),
         Remembered::Purged(0),
         Remembered::Purged(u64::MAX),
         Remembered::QueueDeleted(true),
@@ -237,6 +248,8 @@ pub(super) fn a_commit_that_does_not_fit_changes_nothing(place: &mut dyn Place) 
             changes.queues_put.push(queue(1));
             changes.counters.push(counters(1, 5));
             changes.dedup_put.push(dedup(1, "k", 5));
+            changes.segments_put.push(segment(1, 0));
+            changes.runs_put.push(run(1, 2, 3));
             if let DeliveryChange::Insert(row) = &misfit {
                 changes.messages.push(message(row.sequence.0));
             }
@@ -252,6 +265,7 @@ pub(super) fn a_commit_that_does_not_fit_changes_nothing(place: &mut dyn Place) 
     owner.close();
     let opened = Owner::open(factory.as_ref()).opened;
     assert_eq!((opened.queues, opened.commit.0, opened.environment), (vec![], 2, environment(2)));
+    assert_eq!((opened.segments, opened.runs), (vec![], vec![]));
 }
 
 pub(super) fn a_commit_of_thousands_of_rows_is_whole(place: &mut dyn Place) {

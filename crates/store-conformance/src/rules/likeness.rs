@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use millpond_core::id::{LeaseGeneration, QueueNumber, Sequence};
+use millpond_core::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence};
 use millpond_core::remembered::Remembered;
 use millpond_core::row::{DeliveryRow, DeliveryState, DueKey, ReadyKey, UploadRow};
-use millpond_core::{ChangeSet, ChunkRange, DeliveryChange, RowKey, Scan};
+use millpond_core::{ChangeSet, ChunkRange, DeliveryChange, ProgressKey, RowKey, Scan};
 use millpond_store::MemoryDisk;
 
 use crate::Place;
-use crate::rows::{Owner, at, call, chunk, counters, dedup, delivery, insert, queue};
+use crate::rows::{Owner, at, call, chunk, counters, dedup, delivery, insert, queue, run, segment};
 
 const STATES: [DeliveryState; 6] = [
     DeliveryState::Delayed,
@@ -38,6 +38,8 @@ impl SplitMix {
 
     fn row(&mut self, sequence: u64) -> DeliveryRow {
         DeliveryRow {
+            // Of its neighbour's message: so no two are of the same one.
+            message: Sequence(if self.below(3) == 0 { sequence ^ 1 } else { sequence }),
             queue: QueueNumber(u32::try_from(1 + self.below(2)).unwrap_or(1)),
             state: STATES[usize::try_from(self.below(6)).unwrap_or(0)],
             priority: i32::try_from(self.small()).unwrap_or(0),
@@ -110,6 +112,32 @@ impl Model {
         }
     }
 
+    /// Segments of two logs and runs of two cursors: anything fits.
+    fn log_changes(random: &mut SplitMix, changes: &mut ChangeSet) {
+        for number in 1..=2 {
+            let queue = QueueNumber(number);
+            if random.below(20) == 0 {
+                changes.segments_cleared.push(queue);
+            }
+            for index in 0..4 {
+                if random.below(5) == 0 {
+                    changes.segments_removed.push((queue, index));
+                }
+                if random.below(5) == 0 {
+                    let mut row = segment(number, index);
+                    row.live[3] = random.below(u64::MAX);
+                    changes.segments_put.push(row);
+                }
+                if random.below(5) == 0 {
+                    changes.runs_removed.push((queue, LogNumber(index * 100)));
+                }
+                if random.below(5) == 0 {
+                    changes.runs_put.push(run(number, index * 100, index * 100 + random.below(50)));
+                }
+            }
+        }
+    }
+
     fn changes(&mut self, random: &mut SplitMix, changes: &mut ChangeSet) {
         let touched: Vec<u64> = self.live.keys().copied().filter(|_| random.below(4) == 0).collect();
         for sequence in touched {
@@ -137,6 +165,7 @@ impl Model {
             }
         }
         self.chunk_changes(random, changes);
+        Self::log_changes(random, changes);
         if random.below(3) == 0 {
             changes.queues_put.push(queue(1));
             changes.counters.push(counters(1, random.below(1_000)));
@@ -179,6 +208,10 @@ pub(super) fn random_commits_read_as_from_memory(place: &mut dyn Place) {
             keys.push(RowKey::Dedup(dedup(1, &name, 0).key));
             keys.push(RowKey::Dedup(call(&name, Remembered::Done, 0).key));
         }
+        keys.extend((0..20).map(|_| {
+            let cursor = QueueNumber(u32::try_from(1 + random.below(2)).unwrap_or(1));
+            RowKey::Progress(ProgressKey { cursor, message: Sequence(random.below(model.next + 2)) })
+        }));
         let read = |owner: &mut Owner| owner.reader.read(&keys).expect("reads work");
         assert_eq!(read(&mut owner), read(&mut reference), "round {round}");
         let (sequence, number) = (1 + random.below(5), u32::try_from(random.below(8)).unwrap_or(0));

@@ -1,18 +1,23 @@
 //! What an owner finds after a restart, a crash, and the restore of a copy (design-holes A3).
 
-use millpond_core::id::{LeaseGeneration, Sequence};
+use millpond_core::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence};
 use millpond_core::row::{DeliveryState, QueueRow};
-use millpond_core::{DeliveryChange, RowKey, Rows, Scan};
+use millpond_core::{DeliveryChange, ProgressKey, RowKey, Rows, Scan};
 use millpond_store::{Lineage, Opened};
 
 use crate::Place;
-use crate::rows::{Owner, at, counters, dedup, delivery, environment, message, odd_delivery, queue};
+use crate::rows::{
+    Owner, at, counters, dedup, delivery, environment, message, odd_delivery, queue, run, segment,
+};
 
-/// Fills an environment in three commits: queues 1 and 2, deliveries 1 to 3 of which 2 is gone, remembered calls.
+/// Fills an environment in three commits: queues 1 and 2, deliveries 1 to 3 of which 2 is gone, remembered calls, segments and
+/// runs of which some are gone.
 fn fill(owner: &mut Owner) {
     owner.commit(|changes| {
         changes.queues_put = vec![queue(1), QueueRow { deleted: true, ..queue(2) }];
         changes.counters = vec![counters(1, 10), counters(2, 20)];
+        changes.segments_put = vec![segment(1, 0), segment(1, 1)];
+        changes.runs_put = vec![run(2, 3, 4), run(2, 9, 9)];
     });
     owner.send([delivery(1), delivery(2), odd_delivery(3)]);
     let mut leased = delivery(1);
@@ -21,12 +26,15 @@ fn fill(owner: &mut Owner) {
     owner.commit(|changes| {
         changes.deliveries = vec![DeliveryChange::Update(leased), DeliveryChange::Remove(Sequence(2))];
         changes.dedup_put = vec![dedup(1, "k\u{0}", 5)];
+        changes.segments_removed = vec![(QueueNumber(1), 0)];
+        changes.runs_removed = vec![(QueueNumber(2), LogNumber(9))];
     });
 }
 
 fn everything(owner: &mut Owner) -> Rows {
     let mut keys: Vec<RowKey> = (1..=4).map(|sequence| RowKey::Delivery(Sequence(sequence))).collect();
     keys.push(RowKey::Dedup(dedup(1, "k\u{0}", 0).key));
+    keys.push(RowKey::Progress(ProgressKey { cursor: QueueNumber(u32::MAX), message: Sequence(2) }));
     owner.reader.read(&keys).expect("reads work")
 }
 
@@ -37,6 +45,8 @@ fn assert_filled(owner: &mut Owner, before: &Rows) {
         commit: millpond_core::id::CommitSequence(3),
         environment: environment(3),
         queues: vec![(queue(1), counters(1, 10)), (QueueRow { deleted: true, ..queue(2) }, counters(2, 20))],
+        segments: vec![segment(1, 1)],
+        runs: vec![run(2, 3, 4)],
         lineage: Lineage::Restarted,
     };
     assert_eq!(opened, expected);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use millpond_core::id::QueueNumber;
-use millpond_core::row::QueueRow;
+use millpond_core::id::{LogNumber, QueueNumber};
+use millpond_core::row::{QueueRow, Role};
 use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -16,6 +16,32 @@ pub(super) fn every_field_of_a_queue_comes_back(place: &mut dyn Place) {
     let row = odd_queue(u32::MAX);
     comes_back(place, vec![row.clone(), queue(1)]);
     comes_back(place, vec![queue(u32::MAX), QueueRow { number: QueueNumber(1), name: "two".into(), ..row }]);
+}
+
+pub(super) fn every_role_comes_back(place: &mut dyn Place) {
+    let (topic, log) = (QueueNumber(1), QueueNumber(2));
+    let cursor = |group, log, start| Role::Cursor { group, log, start: LogNumber(start) };
+    let group = QueueNumber(u32::MAX);
+    let rows = [
+        ("topics/t", Role::Topic),
+        ("topics/t/partitions/p", Role::Partition { topic }),
+        ("topics/t/groups/g", Role::Group { topic }),
+        ("", cursor(group, topic, 0)),
+        ("", cursor(QueueNumber(0), log, 1 << 62)),
+        ("t", Role::Queue),
+        ("topics/t/groups/g", Role::Group { topic: QueueNumber(u32::MAX) }),
+    ];
+    let mut rows: Vec<QueueRow> = (1..)
+        .zip(rows)
+        .map(|(number, (name, role))| QueueRow { name: name.into(), role, ..queue(number) })
+        .collect();
+    comes_back(place, rows.clone());
+    // The same numbers in other roles.
+    let roles: Vec<Role> = rows.iter().map(|row| row.role).collect();
+    for (row, role) in rows.iter_mut().zip(roles.into_iter().rev()) {
+        row.role = role;
+    }
+    comes_back(place, rows);
 }
 
 pub(super) fn any_policy_comes_back(place: &mut dyn Place) {

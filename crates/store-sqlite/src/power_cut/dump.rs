@@ -12,6 +12,7 @@ use crate::connection::Database;
 use crate::error::before_commit;
 use crate::factory::SqliteFactory;
 use crate::row::{self, CONTENT_COLUMNS, DEDUP_COLUMNS, DELIVERY_COLUMNS, QUEUE_COLUMNS};
+use crate::segment;
 
 /// Page cache of a dump's connection.
 const CACHE_KIB: u32 = 1_024;
@@ -88,8 +89,20 @@ fn all_rows(connection: &Connection) -> Result<MemoryDump, Error> {
     let deliveries = list(connection, &sql, row::delivery)?;
     let sql = format!("select {DEDUP_COLUMNS} from dedup not indexed order by queue, key");
     let dedup = list(connection, &sql, row::dedup)?;
-    let counters = counters.into_iter().flatten().collect();
-    Ok(MemoryDump { commit, environment, queues, counters, messages, deliveries, dedup, chunks, uploads })
+    let (segments, runs) = segment::all(connection)?;
+    Ok(MemoryDump {
+        commit,
+        environment,
+        queues,
+        counters: counters.into_iter().flatten().collect(),
+        messages,
+        deliveries,
+        dedup,
+        chunks,
+        uploads,
+        segments,
+        runs,
+    })
 }
 
 fn environment_row(row: &Row<'_>) -> Result<(CommitSequence, EnvironmentRow), Error> {
