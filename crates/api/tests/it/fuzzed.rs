@@ -13,6 +13,10 @@ use millpond_api::purge::PurgeRequest;
 use millpond_api::queue::{ListQueuesRequest, QueueBody, QueueUpdate, UpdateMask};
 use millpond_api::send::{SendForm, SendRequest, parse_delay, parse_priority, parse_time_to_live};
 use millpond_api::settle::{AckRequest, ExtendRequest, NackRequest, SettleRequest};
+use millpond_api::vercel::handle::{ReceiptHandle, original_of};
+use millpond_api::vercel::header::{ReceiveOptions, SendOptions, client_time, deployment};
+use millpond_api::vercel::path::Place;
+use millpond_api::vercel::{self, multipart, visibility};
 use millpond_api::{DataKind, Event, EventData, duration, limits, time};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -49,6 +53,7 @@ fn parse_everything(bytes: &[u8]) {
         );
         assert!(settle.leases().count() + events > 0);
     }
+    parse_vercel(bytes);
     let update = QueueUpdate::parse(bytes, None);
     assert_eq!(update.map(|update| update.body), QueueBody::parse(bytes));
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -62,6 +67,20 @@ fn parse_everything(bytes: &[u8]) {
         let _ = ListQueuesRequest::parse(&environment, |_| Some(text));
         let queue = QueueName::new(environment, "d").expect("valid");
         let _ = ListDeadLettersRequest::parse(&queue, |_| Some(text));
+    }
+}
+
+/// Every parser of Vercel's wire.
+fn parse_vercel(bytes: &[u8]) {
+    if let Ok(parts) = multipart::parse(bytes, "b") {
+        assert!((1..=limits::VERCEL_BATCH_MESSAGES_MAX).contains(&parts.len()));
+    }
+    let header = |_: &str| Some(bytes);
+    let _ = (SendOptions::read(header), ReceiveOptions::read(header), visibility::parse(bytes));
+    let _ = (deployment(header), client_time(header), vercel::event("t", header));
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = (multipart::boundary_of(text), Place::of(text).map(|place| place.names()));
+        let _ = (ReceiptHandle::parse(text), original_of(text));
     }
 }
 
