@@ -3,6 +3,7 @@
 
 use axum::http::Method;
 use millpond_api::name::split_verb;
+use millpond_api::vercel::path::{Endpoint, Place};
 
 use crate::paths;
 
@@ -21,7 +22,7 @@ macro_rules! verbs {
                 match self { $(Verb::$variant => $label,)+ }
             }
 
-            /// Its route in logs, without what precedes `queues` or `envs`.
+            /// Its route in logs, without what precedes `queues`, `envs` or `topic`.
             pub(crate) fn route(self) -> &'static str {
                 match self { $(Verb::$variant => $route,)+ }
             }
@@ -56,12 +57,22 @@ verbs! {
     Send "send" "queues/{queue}:send",
     Settle "settle" "queues/{queue}:settle",
     UpdateQueue "update_queue" "queues/{queue}",
+    VercelAck "vercel_ack" "topic/{topic}/consumer/{group}/lease/{handle}",
+    VercelChange "vercel_change" "topic/{topic}/consumer/{group}/lease/{handle}",
+    VercelOther "vercel_other" "topic/other",
+    VercelReceive "vercel_receive" "topic/{topic}/consumer/{group}",
+    VercelReceiveById "vercel_receive_by_id" "topic/{topic}/consumer/{group}/id/{message}",
+    VercelSend "vercel_send" "topic/{topic}",
+    VercelSendBatch "vercel_send_batch" "topic/{topic}/batch",
     Why "why" "queues/{queue}:why",
 }
 
 impl Verb {
     /// What a request with this method and path asks for.
     pub(crate) fn of(method: &Method, path: &str) -> Self {
+        if let Some(place) = Place::of(path) {
+            return Self::of_vercel(method, place.endpoint);
+        }
         let Some(rest) = path.strip_prefix(paths::VERSION_PREFIX) else {
             return match (method, path) {
                 (&Method::GET, paths::HEALTH) => Self::Health,
@@ -96,6 +107,32 @@ impl Verb {
                 Self::GetData
             }
             _ => Self::Other,
+        }
+    }
+
+    /// It speaks Vercel's wire.
+    pub(crate) fn is_vercel(self) -> bool {
+        matches!(
+            self,
+            Self::VercelAck
+                | Self::VercelChange
+                | Self::VercelOther
+                | Self::VercelReceive
+                | Self::VercelReceiveById
+                | Self::VercelSend
+                | Self::VercelSendBatch
+        )
+    }
+
+    fn of_vercel(method: &Method, endpoint: Option<Endpoint>) -> Self {
+        match (endpoint, method) {
+            (Some(Endpoint::Batch), &Method::POST) => Self::VercelSendBatch,
+            (Some(Endpoint::Lease), &Method::DELETE) => Self::VercelAck,
+            (Some(Endpoint::Lease | Endpoint::Visibility), &Method::PATCH) => Self::VercelChange,
+            (Some(Endpoint::Receive), &Method::POST) => Self::VercelReceive,
+            (Some(Endpoint::ReceiveById), &Method::POST) => Self::VercelReceiveById,
+            (Some(Endpoint::Send), &Method::POST) => Self::VercelSend,
+            _ => Self::VercelOther,
         }
     }
 
@@ -158,6 +195,17 @@ mod tests {
             ("GET", "Q/mail/messages/msg_1", "get_message"),
             ("DELETE", "Q/mail/messages/msg_1", "delete_message"),
             ("GET", "Q/mail/messages/msg_1/data", "get_data"),
+            ("POST", "/api/v3/topic/t", "vercel_send"),
+            ("POST", "/r/iad1/api/v3/topic/t/batch", "vercel_send_batch"),
+            ("POST", "/api/v3/topic/t/consumer/g", "vercel_receive"),
+            ("POST", "/v1/queues/api/v3/topic/t/consumer/g/id/m", "vercel_receive_by_id"),
+            ("DELETE", "/api/v3/topic/t/consumer/g/lease/h", "vercel_ack"),
+            ("PATCH", "/api/v3/topic/t/consumer/g/lease/h", "vercel_change"),
+            ("PATCH", "/api/v3/topic/t/consumer/g/lease/h/visibility", "vercel_change"),
+            ("GET", "/api/v3/topic/t", "vercel_other"),
+            ("POST", "/api/v3/topic/t/elsewhere", "vercel_other"),
+            ("DELETE", "/api/v3/topic/t/consumer/g/lease/h/visibility", "vercel_other"),
+            ("POST", "/api/v3/topics/t", "other"),
             ("POST", "/healthz", "other"),
             ("GET", "/", "other"),
             ("GET", "/v1/", "other"),
@@ -172,7 +220,9 @@ mod tests {
             for queues in ["/v1/queues", long] {
                 let path = path.replace('Q', queues);
                 let method = Method::from_bytes(method.as_bytes()).expect("a token");
-                assert_eq!(Verb::of(&method, &path).label(), verb, "{method} {path}");
+                let found = Verb::of(&method, &path);
+                assert_eq!(found.label(), verb, "{method} {path}");
+                assert_eq!(found.is_vercel(), verb.starts_with("vercel_"));
             }
         }
     }

@@ -25,3 +25,4 @@ mod sylphx;
 mod too_many;
 mod updates;
 mod uploads;
+mod vercel;
