@@ -17,6 +17,8 @@ pub const CHANGED: &str = r#"{"success":true}"#;
 pub const NOT_IN_FLIGHT: &str = "Message is not currently in-flight";
 /// The lease ran out.
 pub const LEASE_EXPIRED: &str = "Message lease has expired";
+/// Somebody of the group works on the message that was asked for by its id.
+pub const LOCKED: &str = "Message is locked by another consumer";
 /// Somebody else has the message by now.
 pub const NOT_THE_HOLDER: &str = "Receipt handle does not match current lease holder";
 /// There is no such message, or it is another's.

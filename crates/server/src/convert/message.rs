@@ -40,7 +40,9 @@ pub(crate) fn content_type_of(content: &MessageContent) -> Result<String, ApiErr
         row::DataKind::Json => "application/json",
         row::DataKind::Binary | row::DataKind::None | row::DataKind::Text => "application/octet-stream",
     };
-    Ok(event.text("datacontenttype").unwrap_or(by_kind).to_owned())
+    // It goes into headers, where not everything can stand.
+    let printable = |text: &&str| text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    Ok(event.text("datacontenttype").filter(printable).unwrap_or(by_kind).to_owned())
 }
 
 /// Where data is that is too large to be in an answer; `None`: it is in there.

@@ -113,8 +113,8 @@ fn not_by_id(rejection: Rejection, now: Timestamp) -> Refusal {
         Rejection::MessageDelayed { message, until } => {
             later(ErrorCode::MessageDelayed, until, format!("message {message} is not visible yet"))
         }
-        Rejection::MessageLeased { message, until } => {
-            later(ErrorCode::InvalidState, until, format!("message {message} is locked by another lease"))
+        Rejection::MessageLeased { until, .. } => {
+            later(ErrorCode::InvalidState, until, answer::LOCKED.to_owned())
         }
         other => other.into(),
     }

@@ -160,6 +160,23 @@ mod tests {
     }
 
     #[test]
+    fn a_store_in_trouble_is_500_and_a_full_or_stopping_server_429() {
+        for (code, status) in [
+            (ErrorCode::EnvironmentNotFound, 500),
+            (ErrorCode::OutcomeUnknown, 500),
+            (ErrorCode::StorageCorrupt, 500),
+            (ErrorCode::StorageUnavailable, 500),
+            (ErrorCode::MessageLimit, 429),
+            (ErrorCode::ServerOverloaded, 429),
+            (ErrorCode::ShuttingDown, 429),
+            (ErrorCode::StorageFull, 429),
+            (ErrorCode::UploadLimit, 429),
+        ] {
+            assert_eq!(Refusal::from(ApiError::new(code, "why")).status(), status, "{code}");
+        }
+    }
+
+    #[test]
     fn waiting_is_told_in_whole_seconds() {
         let refusal = Refusal::new(ErrorCode::InvalidState, 409, "leased").retry_after(0);
         assert_eq!(refusal.into_response().headers()[RETRY_AFTER], "1");

@@ -30,7 +30,8 @@ async fn a_message_is_taken_ahead_of_others_and_only_once() {
     let taken = one(&take(&timed, &id, &[]).await);
     assert_eq!((&taken.id, &taken.payload[..], taken.count), (&id, &b"second"[..], 1));
     let reply = take(&timed, &id, &[]).await;
-    assert_eq!((error(&reply).0, reply.header("retry-after")), (409, "60"));
+    assert_eq!(error(&reply), failure(409, "Message is locked by another consumer"));
+    assert_eq!(reply.header("retry-after"), "60");
     assert!(reply.json().get("originalMessageId").is_none());
     timed.pass(59);
     assert_eq!(take(&timed, &id, &[]).await.header("retry-after"), "1");
