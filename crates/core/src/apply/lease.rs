@@ -185,7 +185,10 @@ impl Core {
             if !grants.is_empty() {
                 self.take_waiter(id);
                 self.batch.effects.push(Effect::Answered { waiter: id, outcome: Outcome::Leased(grants) });
-            } else if waiter.reading == Reading::default() && waiter.min_messages == 1 {
+            } else if waiter.min_messages == 1
+                && waiter.reading == Reading::default()
+                && !self.group_reads_on(number)
+            {
                 // Nothing is there for anybody.
                 return;
             }

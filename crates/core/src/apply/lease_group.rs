@@ -240,6 +240,12 @@ impl Core {
         }
     }
 
+    /// Whether a page of a log is under way, so that who reads other logs may be served before who reads all.
+    pub(super) fn group_reads_on(&self, number: QueueNumber) -> bool {
+        let cursors = self.lanes(number, None).into_iter().filter_map(|lane| self.queues.get(&lane.cursor?));
+        cursors.filter_map(QueueState::cursor).any(|cursor| cursor.scanning)
+    }
+
     /// Whether pages under way, or due rows that were not worked off yet, may bring messages to a call that reads a group like this.
     pub(super) fn group_may_gain(&self, number: QueueNumber, reading: &Reading) -> bool {
         let Some(group) = self.queues.get(&number) else { return false };

@@ -229,3 +229,30 @@ fn a_pinned_reader_does_not_wait_for_what_comes_back_to_others() {
         -> a#2 deliveries=2 until=63",
     );
 }
+
+#[test]
+fn a_pinned_reader_is_served_while_others_wait_for_a_page() {
+    check(
+        "with window=2
+        create topics/t
+        create topics/t/partitions/p
+        create topics/t/groups/g
+        send a b c d e queue=topics/t
+        -> sent
+        send f queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g wait=20 as=all slowly
+        -> waits
+        send x queue=topics/t/partitions/p rest=no
+        -> sent
+        lease queue=topics/t/groups/g partition=p
+        -> x#1 deliveries=1 until=60
+        lease queue=topics/t/groups/g wait=20 as=pinned partition=p rest=no
+        -> waits
+        send y queue=topics/t/partitions/p rest=no
+        -> sent
+        arrive
+        -> pinned: y#1 deliveries=1 until=60
+        -> all: a#1 deliveries=1 until=60",
+    );
+}

@@ -143,7 +143,8 @@ impl Auditor {
             WhyStale::Taken => !others && !unsure,
             WhyStale::Over => {
                 let lasts = |grant: &Grant| !grant.is_as_if_never() && grant.until.0 > answered.stamp;
-                taken || grant.is_none_or(lasts)
+                let stored = own.base.generation == lease.generation && own.base.lost > 0;
+                taken || grant.map_or(!stored, lasts)
             }
             WhyStale::Returned => taken && !unsure,
             WhyStale::Unknown => stays || look,
