@@ -101,8 +101,6 @@ pub const UPDATE_MASK_PATHS_MAX: usize = 32;
 pub const VERCEL_BATCH_BYTES_MAX: usize = 8 << 20;
 /// Messages of such a batch.
 pub const VERCEL_BATCH_MESSAGES_MAX: usize = 100;
-/// Bytes of the payload of one of them.
-pub const VERCEL_BATCH_PAYLOAD_BYTES_MAX: usize = 256 << 10;
 /// Longest delay over Vercel's wire.
 pub const VERCEL_DELAY_MAX: Duration = Duration::from_secs(7 * 86_400);
 /// Characters of an idempotency key over Vercel's wire.
@@ -152,7 +150,6 @@ const _: () = {
     assert!(TOPIC_ID_BYTES_MAX * 3 / 2 < PAGE_TOKEN_BYTES_MAX, "a token holds an id");
     assert!(DELAY_MAX.as_secs() < RETENTION_MAX.as_secs());
     assert!(VISIBILITY_TIMEOUT_MAX.as_secs() < RETENTION_MAX.as_secs());
-    assert!(VERCEL_BATCH_PAYLOAD_BYTES_MAX < VERCEL_BATCH_BYTES_MAX);
     assert!(VERCEL_BATCH_MESSAGES_MAX <= EVENTS_PER_CALL_MAX);
     assert!(VERCEL_RETENTION_MAX.as_secs() <= RETENTION_MAX.as_secs());
     assert!(VERCEL_VISIBILITY_MAX.as_secs() <= VISIBILITY_TIMEOUT_MAX.as_secs());

@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::handlers::unexpected;
 
 pub(super) async fn acknowledge(app: &App, call: &Call<'_>) -> Result<Response, Refusal> {
-    settle(app, call, SettleAction::Ack).await?;
+    settle(app, call, &handle_of(call)?, SettleAction::Ack).await?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
@@ -30,20 +30,29 @@ pub(super) async fn acknowledge(app: &App, call: &Call<'_>) -> Result<Response, 
 
 /// Renewal, retry after a while and release in one.
 pub(super) async fn change(app: &App, call: &Call<'_>, body: Body) -> Result<Response, Refusal> {
+    let handle = handle_of(call)?;
     let body = app.bodies.read(body, VERCEL_VISIBILITY_BODY_BYTES_MAX).await?;
     let timeout = visibility::parse(&body)?;
     let action = match timeout {
         Duration::ZERO => SettleAction::Nack(Some(timeout)),
         _ => SettleAction::Extend(Some(timeout)),
     };
-    settle(app, call, action).await?;
+    settle(app, call, &handle, action).await?;
     let mut response = Response::new(Body::from(answer::CHANGED));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(answer::JSON));
     Ok(response)
 }
 
-async fn settle(app: &App, call: &Call<'_>, action: SettleAction) -> Result<(), Refusal> {
-    let handle = ReceiptHandle::parse(&call.names.id).ok_or_else(Refusal::not_found)?;
+fn handle_of(call: &Call<'_>) -> Result<ReceiptHandle, Refusal> {
+    ReceiptHandle::parse(&call.names.id).ok_or_else(Refusal::not_found)
+}
+
+async fn settle(
+    app: &App,
+    call: &Call<'_>,
+    handle: &ReceiptHandle,
+    action: SettleAction,
+) -> Result<(), Refusal> {
     let message: MessageId = handle.message_id.parse().map_err(|_| Refusal::not_found())?;
     if handle.group_tag != group_tag(&call.names.group) {
         return Err(of_another_group(app, call, message).await?);
@@ -60,7 +69,9 @@ async fn settle(app: &App, call: &Call<'_>, action: SettleAction) -> Result<(), 
     };
     let settle = Settle { settlements: vec![settlement], sends: Vec::new(), require: Require::Fresh };
     match app.ask(&call.environment, Command::Settle(settle)).await?.outcome {
-        Outcome::Settled { stale, .. } => stale.first().map_or(Ok(()), |stale| no_longer_held(stale.why)),
+        Outcome::Settled { stale, .. } => {
+            stale.first().map_or(Ok(()), |stale| no_longer_held(stale.why, action))
+        }
         Outcome::Rejected(Rejection::BeyondExpiry { expires_at, requested }) => {
             Err(beyond_expiry(expires_at, requested))
         }
@@ -69,10 +80,11 @@ async fn settle(app: &App, call: &Call<'_>, action: SettleAction) -> Result<(), 
     }
 }
 
-/// That a message was acknowledged already is what its holder wants.
-fn no_longer_held(why: WhyStale) -> Result<(), Refusal> {
+/// That a message was acknowledged already is what a holder wants who acknowledges it.
+fn no_longer_held(why: WhyStale, action: SettleAction) -> Result<(), Refusal> {
     let text = match why {
-        WhyStale::Acked => return Ok(()),
+        WhyStale::Acked if action == SettleAction::Ack => return Ok(()),
+        WhyStale::Acked => answer::NOT_IN_FLIGHT,
         WhyStale::Unknown => return Err(Refusal::not_found()),
         WhyStale::Over => answer::LEASE_EXPIRED,
         WhyStale::Returned => answer::NOT_IN_FLIGHT,

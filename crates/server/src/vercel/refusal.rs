@@ -94,7 +94,12 @@ impl From<ApiError> for Refusal {
         let cause = error.cause().map(str::to_owned);
         let problem = error.problem("");
         let text = match code {
-            ErrorCode::MessageNotFound | ErrorCode::QueueNotFound => answer::NOT_FOUND.to_owned(),
+            // Whatever of topic, partition, group and message is missing: the message is not found.
+            ErrorCode::GroupNotFound
+            | ErrorCode::MessageNotFound
+            | ErrorCode::PartitionNotFound
+            | ErrorCode::QueueNotFound
+            | ErrorCode::TopicNotFound => answer::NOT_FOUND.to_owned(),
             _ => problem.detail,
         };
         let status = status_of(code);
