@@ -162,7 +162,7 @@ pub struct CreateQueue {
     pub name: Box<str>,
     /// Where it begins, if it is a group.
     pub start: Start,
-    /// Its policies.
+    /// Its policies. A partition has those of its topic instead.
     pub spec: QueueSpec,
     /// Labels, annotations and display name as JSON, opaque to the core; at most 16 KiB.
     pub annotations: Box<str>,
@@ -190,7 +190,7 @@ pub struct DeleteQueue {
 pub struct UpdateQueue {
     /// Its name.
     pub name: Box<str>,
-    /// Its policies from now on.
+    /// Its policies from now on. A partition keeps those of its topic.
     pub spec: QueueSpec,
     /// Labels, annotations and display name as JSON, opaque to the core; at most 16 KiB.
     pub annotations: Box<str>,

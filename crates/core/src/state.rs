@@ -217,6 +217,7 @@ impl Core {
     fn admit_queue(&mut self, mut queue: QueueState) {
         let number = queue.number();
         queue.row.deleted |= self.is_orphan(&queue.row);
+        queue.row.sweep_owed |= queue.row.deleted;
         if !queue.row.deleted {
             self.totals.add(queue.totals());
         }

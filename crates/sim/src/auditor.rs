@@ -7,14 +7,20 @@
 //! (`auditor/stored.rs`), within the limits of what the lost commands could have done.
 
 mod afresh;
+mod by_id;
 mod call;
 mod dedup;
 mod doubt;
+mod group_lease;
+mod group_order;
+mod group_settle;
 mod lease;
 mod message;
 mod order;
 mod queue;
 mod quota;
+mod reach;
+mod reader;
 mod settle;
 mod stored;
 mod uploads;
@@ -31,11 +37,14 @@ use millpond_core::time::Timestamp;
 use millpond_core::{Command, CoreSettings, Outcome};
 use millpond_engine::environment::Ticket;
 
+use group_settle::Acked;
+
 pub use call::RememberedCall;
 pub use dedup::Remembered;
 pub(crate) use doubt::is_gone;
 pub use message::{Ended, Grant, Life, Message, Token, attributes_of, token_of};
 pub use queue::QueueModel;
+pub use reader::Reader;
 pub use uploads::UploadModel;
 
 /// A promise that was broken.
@@ -108,6 +117,8 @@ pub struct Auditor {
     pub queues: BTreeMap<QueueNumber, QueueModel>,
     /// All messages that ever were.
     pub messages: BTreeMap<Token, Message>,
+    /// What groups had of messages of topics, by group and message: each as if the group had a message of its own.
+    pub progress: BTreeMap<(QueueNumber, Token), Message>,
     /// Messages by id.
     pub by_id: BTreeMap<MessageId, Token>,
     /// Sends with a key.
@@ -118,14 +129,22 @@ pub struct Auditor {
     pub uploads: BTreeMap<UploadId, UploadModel>,
     /// Sends are refused for lack of room.
     pub space_low: bool,
+    /// Groups that nobody reads, and partitions that are empty, may go by themselves.
+    pub unused_go: bool,
     /// Counts failures; what has to be seen in one piece is only compared within one.
     pub era: u64,
     /// Grants that were made and whose answer did not come yet. Told by the harness; it only ever excuses.
-    pub unseen: BTreeSet<(MessageId, LeaseGeneration)>,
+    pub unseen: BTreeSet<(Reader, MessageId, LeaseGeneration)>,
+    /// The groups of deliveries that are no queue's. Told by the harness, as is what follows.
+    owners: BTreeMap<Sequence, QueueNumber>,
+    /// The groups of cursors.
+    cursors: BTreeMap<QueueNumber, QueueNumber>,
     /// When messages were last removed by a commit, durable or not. Told by the harness; it only ever excuses.
     pub removals: BTreeMap<Sequence, u64>,
-    /// Every grant ever seen, restores included: generation and time by message.
-    pub history: BTreeMap<MessageId, BTreeMap<LeaseGeneration, Timestamp>>,
+    /// Acks of leases of groups since memory was lost, in order.
+    acks: Vec<Acked>,
+    /// Every grant ever seen, restores included: generation and time by reader and message.
+    pub history: BTreeMap<(Reader, MessageId), BTreeMap<LeaseGeneration, Timestamp>>,
 }
 
 impl Auditor {
@@ -138,14 +157,19 @@ impl Auditor {
             name_changes: BTreeMap::new(),
             queues: BTreeMap::new(),
             messages: BTreeMap::new(),
+            progress: BTreeMap::new(),
             by_id: BTreeMap::new(),
             dedup: BTreeMap::new(),
             calls: BTreeMap::new(),
             uploads: BTreeMap::new(),
             space_low: false,
+            unused_go: false,
             era: 0,
             unseen: BTreeSet::new(),
+            owners: BTreeMap::new(),
+            cursors: BTreeMap::new(),
             removals: BTreeMap::new(),
+            acks: Vec::new(),
             history: BTreeMap::new(),
         }
     }

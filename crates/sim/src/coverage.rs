@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use millpond_core::Command;
 use millpond_core::outcome::{Outcome, Rejection};
 use millpond_engine::BulkDone;
 use millpond_engine::environment::Action;
 
 use crate::faults::Fault;
+use crate::names::{self, kind_of};
 use crate::workload::Kind;
 
 /// Occurrences by name.
@@ -18,6 +20,26 @@ pub struct Coverage {
 
 /// What is counted of readers.
 const CHUNK_READ: &str = "chunk read";
+
+/// Calls of groups that waited, and what came back to them.
+const GROUP_WAITED: &str = "group waited";
+const GROUP_AGAIN: &str = "group again";
+
+/// What has to occur of groups.
+const OF_GROUPS: [&str; 12] = [
+    "group looked at",
+    "group pinned",
+    "group unpinned",
+    GROUP_AGAIN,
+    GROUP_WAITED,
+    "message looked at",
+    "message taken",
+    "stale Acked",
+    "stale Over",
+    "stale Returned",
+    "stale Taken",
+    "stale Unknown",
+];
 
 /// Outcomes that have to occur.
 const OUTCOMES: [&str; 32] = [
@@ -56,23 +78,30 @@ const OUTCOMES: [&str; 32] = [
 ];
 
 /// Rejections that have to occur.
-const REJECTIONS: [&str; 19] = [
+const REJECTIONS: [&str; 26] = [
+    "AlreadySettled",
+    "BeyondExpiry",
     "ByteLimit",
+    "ConcurrencyReached",
     "DeadLetterQueueInvalid",
     "DeadLettersElsewhere",
     "DedupLimit",
     "EtagMismatch",
     "IdempotencyKeyReused",
     "LeaseStale",
+    "MessageDelayed",
     "MessageLeased",
     "MessageLimit",
     "MessageNotFound",
     "OutOfRange",
+    "Paused",
     "QueueAlreadyExists",
     "QueueInUse",
     "QueueLimit",
     "QueueNotFound",
+    "RunLimit",
     "StorageFull",
+    "Unsuited",
     "UploadLimit",
     "UploadLost",
     "WaiterLimit",
@@ -130,6 +159,9 @@ impl Coverage {
         for fault in Fault::ALL {
             coverage.add(format!("fault {fault:?}"), 0);
         }
+        for name in OF_GROUPS {
+            coverage.add(name.to_owned(), 0);
+        }
         coverage.add(CHUNK_READ.to_owned(), 0);
         coverage.add(LOOK_THAT_READS.to_owned(), 0);
         coverage
@@ -170,15 +202,44 @@ impl Coverage {
     }
 
     /// An answer came.
-    pub fn outcome(&mut self, outcome: &Outcome) {
+    pub fn outcome(&mut self, command: &Command, outcome: &Outcome) {
         if let Outcome::Rejected(rejection) = outcome {
             return self.rejection(rejection);
         }
+        self.of_groups(command, outcome);
         let name = match outcome {
             Outcome::Repeated(first) => format!("outcome Repeated {}", name_of(first)),
             outcome => format!("outcome {}", name_of(outcome)),
         };
         self.add(name, 1);
+    }
+
+    /// How groups are read, and why their leases are not held.
+    fn of_groups(&mut self, command: &Command, outcome: &Outcome) {
+        match (command, outcome) {
+            (Command::Lease(lease), Outcome::Leased(grants))
+                if kind_of(&lease.queue) == names::Kind::Group && !grants.is_empty() =>
+            {
+                let reading = &lease.reading;
+                let pinned = if reading.partition.is_some() { "pinned" } else { "unpinned" };
+                self.add(format!("group {}", if reading.look { "looked at" } else { pinned }), 1);
+                self.add(GROUP_WAITED.to_owned(), u64::from(!lease.wait.is_zero()));
+                let again = grants.iter().filter(|grant| grant.delivery_count > 1).count();
+                self.add(GROUP_AGAIN.to_owned(), u64::try_from(again).unwrap_or(0));
+            }
+            (Command::LeaseMessage(lease), Outcome::Leased(_)) => {
+                self.add(format!("message {}", if lease.reading.look { "looked at" } else { "taken" }), 1);
+            }
+            (Command::Settle(settle), Outcome::Settled { stale, .. }) => {
+                for stale in stale {
+                    let of = settle.settlements.iter().find(|one| one.lease == stale.lease);
+                    if of.is_some_and(|one| kind_of(&one.queue) == names::Kind::Group) {
+                        self.add(format!("stale {:?}", stale.why), 1);
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 
     /// A bulk verb came to its end.

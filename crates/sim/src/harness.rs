@@ -28,7 +28,7 @@ use crate::io::Io;
 use crate::random::Streams;
 use crate::settings::draw_settings;
 use crate::trace::Trace;
-use crate::workload::{Kind, Scene, Workload};
+use crate::workload::{Kind, Scene, Theme, Workload};
 
 /// Invariants are checked after so many steps.
 const CHECK_EVERY: u64 = 24;
@@ -113,7 +113,8 @@ impl World {
     /// The world of a seed: so many commands over this disk.
     pub(crate) fn new(seed: u64, trace: Trace, disk: Box<dyn Disk>, commands: u64) -> Result<Self, Breach> {
         let mut streams = Streams::new(seed);
-        let settings = draw_settings(&mut streams.settings);
+        let theme = Theme::draw(&mut streams.settings);
+        let settings = draw_settings(&mut streams.settings, theme);
         let clock = SimClock::default();
         let next_fault = NextFault::default();
         let plan = make_plan(&mut streams, commands);
@@ -132,7 +133,7 @@ impl World {
             io: opened.io,
             environment: opened.environment,
             auditor: Auditor::new(settings.core),
-            workload: Workload::default(),
+            workload: Workload::new(theme),
             tickets: BTreeMap::new(),
             abandoned: BTreeSet::new(),
             walks: BTreeMap::new(),
@@ -153,8 +154,8 @@ impl World {
 
     /// Lives through all phases.
     pub(crate) fn live(&mut self) -> Verdict {
-        self.trace.note(|| format!("settings {:?}", self.settings));
-        while self.auditor.names.len() < 3 {
+        self.trace.note(|| format!("{:?}, settings {:?}", self.workload.theme, self.settings));
+        while self.auditor.names.len() < self.workload.theme.names_to_begin_with() {
             self.submit_kind(Kind::CreateQueue);
             self.rest()?;
         }
@@ -177,7 +178,7 @@ impl World {
         self.clock.tick(&mut self.streams.latency);
         if busy {
             for _ in 0..self.streams.workload.below(4) {
-                let kind = Kind::draw(&mut self.streams.workload);
+                let kind = Kind::draw(&mut self.streams.workload, self.workload.theme);
                 self.submit_kind(kind);
             }
             if self.streams.workload.chance(WALK_CHANCE) {
@@ -310,6 +311,6 @@ impl World {
         if self.faults_on {
             self.compare_pages(&dump)?;
         }
-        self.compare_counts()
+        self.compare_counts(&dump)
     }
 }

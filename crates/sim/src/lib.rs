@@ -12,6 +12,7 @@ pub mod faults;
 mod harness;
 mod invariants;
 pub mod io;
+mod names;
 pub mod random;
 pub mod settings;
 pub mod trace;

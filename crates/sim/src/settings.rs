@@ -7,9 +7,12 @@ use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLea
 use millpond_engine::environment::EnvironmentSettings;
 
 use crate::random::Random;
+use crate::workload::Theme;
 
 /// Bounds of the engine for one world.
-pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
+pub fn draw_settings(random: &mut Random, theme: Theme) -> EnvironmentSettings {
+    // Messages of topics stay until they expire.
+    let (full, room) = if theme == Theme::Queues { (400, 1) } else { (200, 2) };
     let inline_bytes = random.size(0, 40);
     let chunk_bytes = random.size(inline_bytes.max(8), 60);
     EnvironmentSettings {
@@ -19,10 +22,15 @@ pub fn draw_settings(random: &mut Random) -> EnvironmentSettings {
             due_per_batch: random.size(1, 12),
             due_per_busy_batch: random.size(1, 12),
             dedup_keys: if random.chance(350) { random.between(3, 25) } else { random.between(60, 200) },
-            messages: if random.chance(400) { random.between(8, 60) } else { u64::MAX },
-            bytes: if random.chance(400) { random.between(300, 2_500) } else { u64::MAX },
+            messages: if random.chance(full) { random.between(8, 60) * room } else { u64::MAX },
+            bytes: if random.chance(full) { random.between(300, 2_500) * room } else { u64::MAX },
             browse_bytes: if random.chance(300) { random.between(20, 200) } else { u64::MAX },
             queues: random.size(5, 8),
+            topics: random.size(1, 3),
+            groups: random.size(2, 4),
+            partitions: random.size(1, 4),
+            runs: if random.chance(350) { random.size(0, 3) } else { 10_000 },
+            remembered_acks: if random.chance(500) { random.size(0, 6) } else { 100_000 },
             waiters: random.size(3, 10),
             inline_bytes,
             chunk_bytes,
@@ -63,6 +71,28 @@ fn draw_backoff(random: &mut Random) -> Option<Backoff> {
             jitter_permille: (low, random.count(low.max(1), 2_000)),
         }
     })
+}
+
+/// Policies of a topic or a group.
+pub fn draw_topic_spec(random: &mut Random) -> QueueSpec {
+    let long = random.chance(400);
+    let spec = QueueSpec {
+        at_limit: AtLimit::Drop,
+        finished_retention: Duration::ZERO,
+        fresh_first: random.chance(700),
+        retention: Some(if long {
+            random.millis(120_000, 4_000_000)
+        } else {
+            random.millis(60_000, 120_000)
+        }),
+        ..draw_spec(random, &[])
+    };
+    // Vercel's: messages are tried until they expire.
+    if random.chance(500) {
+        QueueSpec { attempt_limit: None, lost_lease: QueueSpec::topic().lost_lease, ..spec }
+    } else {
+        spec
+    }
 }
 
 /// Policies of one queue; `names` may serve as dead-letter queues.

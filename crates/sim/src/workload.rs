@@ -16,8 +16,10 @@ mod get_message;
 mod get_queue;
 mod large;
 mod lease;
+mod lease_message;
 mod list_queues;
 mod move_messages;
+mod named;
 mod once;
 mod open_data;
 mod pause_queue;
@@ -31,7 +33,7 @@ mod tick;
 mod undo;
 mod update_queue;
 
-use millpond_core::command::{BeginUpload, Browse, LeaseRef, MessageRef, Once, PinId, WaiterId};
+use millpond_core::command::{BeginUpload, Browse, LeaseRef, Once, PinId, WaiterId};
 use millpond_core::id::{MessageId, Sequence, UploadId};
 use millpond_core::limits::MOVE_MESSAGES_MAX;
 use millpond_core::time::Timestamp;
@@ -71,6 +73,8 @@ pub enum Kind {
     GetQueue,
     /// [`Command::Lease`]
     Lease,
+    /// [`Command::LeaseMessage`]
+    LeaseMessage,
     /// [`Command::ListQueues`]
     ListQueues,
     /// [`Command::MoveMessages`]
@@ -103,7 +107,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::AppendUpload,
         Self::BeginUpload,
         Self::Browse,
@@ -117,6 +121,7 @@ impl Kind {
         Self::GetMessage,
         Self::GetQueue,
         Self::Lease,
+        Self::LeaseMessage,
         Self::ListQueues,
         Self::MoveMessages,
         Self::Once,
@@ -150,6 +155,7 @@ impl Kind {
             Command::GetMessage(_) => Self::GetMessage,
             Command::GetQueue { .. } => Self::GetQueue,
             Command::Lease(_) => Self::Lease,
+            Command::LeaseMessage(_) => Self::LeaseMessage,
             Command::ListQueues { .. } => Self::ListQueues,
             Command::MoveMessages(_) => Self::MoveMessages,
             Command::Once(_) => Self::Once,
@@ -167,9 +173,20 @@ impl Kind {
         }
     }
 
-    /// How often a kind is chosen, in a thousand.
-    fn weight(self) -> u64 {
+    /// How often a kind is chosen, in about a thousand.
+    fn weight(self, theme: Theme) -> u64 {
         match self {
+            // Topics know none of these.
+            Self::DeleteMessage | Self::MoveMessages | Self::PurgeQueue | Self::Revive
+                if theme == Theme::Topics =>
+            {
+                4
+            }
+            Self::LeaseMessage => match theme {
+                Theme::Both => 90,
+                Theme::Queues => 2,
+                Theme::Topics => 160,
+            },
             Self::AppendUpload => 220,
             Self::BeginUpload => 28,
             Self::Browse => 44,
@@ -201,19 +218,21 @@ impl Kind {
     }
 
     /// One kind, by weight.
-    pub fn draw(random: &mut Random) -> Self {
-        let mut left = random.below(Self::ALL.iter().map(|kind| kind.weight()).sum());
+    pub fn draw(random: &mut Random, theme: Theme) -> Self {
+        let mut left = random.below(Self::ALL.iter().map(|kind| kind.weight(theme)).sum());
         for kind in Self::ALL {
-            if left < kind.weight() {
+            if left < kind.weight(theme) {
                 return kind;
             }
-            left -= kind.weight();
+            left -= kind.weight(theme);
         }
         Self::Lease
     }
 }
 
 pub use large::{bytes_of, data_of};
+pub use named::Theme;
+pub use settle::is_poisoned;
 
 /// Pages that clients remember to have begun.
 const PAGES_KEPT: usize = 6;
@@ -257,8 +276,12 @@ const NOBODY: MessageId = MessageId { sent_at: Timestamp::ZERO, sequence: Sequen
 /// What clients remember.
 #[derive(Clone, Debug)]
 pub struct Workload {
+    /// What its world is about.
+    pub theme: Theme,
     /// Names that queues may have.
     pub names: Vec<Box<str>>,
+    /// How often an application was deployed: its messages are in partitions of their own.
+    pub deployment: usize,
     /// Leases that were answered and not ended.
     pub hands: Vec<Hand>,
     /// Leases that were ended, or taken to be.
@@ -292,11 +315,15 @@ pub struct Scene<'a> {
     pub waiting: &'a [Ticket],
 }
 
-impl Default for Workload {
-    fn default() -> Self {
+impl Workload {
+    /// Nothing was done yet.
+    #[must_use]
+    pub fn new(theme: Theme) -> Self {
         let names = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"];
         Self {
+            theme,
             names: names.map(Into::into).to_vec(),
+            deployment: 0,
             hands: Vec::new(),
             retired: Vec::new(),
             sendings: Vec::new(),
@@ -309,9 +336,7 @@ impl Default for Workload {
             next_token: 1,
         }
     }
-}
 
-impl Workload {
     /// A token that no message had.
     pub fn token(&mut self) -> Token {
         self.next_token += 1;
@@ -360,29 +385,6 @@ impl Workload {
 }
 
 impl Scene<'_> {
-    /// The name of a queue that is there, or now and then of one that may not be.
-    pub fn queue(&mut self) -> Box<str> {
-        let known: Vec<_> = self.auditor.names.keys().cloned().collect();
-        if !known.is_empty() && !self.random.chance(25) {
-            return self.random.pick(&known).cloned().unwrap_or_default();
-        }
-        self.random.pick(&self.workload.names).cloned().unwrap_or_default()
-    }
-
-    /// A message and the queue that it is known to be in; now and then another queue, or a message that never was.
-    fn message(&mut self) -> MessageRef {
-        let alive = self.auditor.messages.values().filter(|message| message.life == Life::Alive);
-        let alive: Vec<_> = alive.map(|message| (message.id, message.queue)).collect();
-        let drawn = self.random.pick(&alive).copied().filter(|_| !self.random.chance(100));
-        let Some((message, number)) = drawn else {
-            let gone: Vec<MessageId> = self.auditor.by_id.keys().copied().collect();
-            let message = self.random.pick(&gone).copied().unwrap_or(NOBODY);
-            return MessageRef { queue: self.queue(), message };
-        };
-        let queue = self.auditor.queues.get(&number).map(|queue| queue.name.clone());
-        MessageRef { queue: queue.unwrap_or_else(|| self.queue()), message }
-    }
-
     /// Some messages of a queue, for the most part such as are known to be dead letters.
     fn dead_letters(&mut self, wanted: impl Fn(&Message) -> bool) -> (Box<str>, Vec<MessageId>) {
         let known = self.auditor.messages.values().filter(|message| message.life == Life::Alive);
@@ -428,6 +430,7 @@ impl Scene<'_> {
             Kind::GetMessage => get_message::generate(self),
             Kind::GetQueue => get_queue::generate(self),
             Kind::Lease => lease::generate(self),
+            Kind::LeaseMessage => lease_message::generate(self),
             Kind::ListQueues => list_queues::generate(self),
             Kind::MoveMessages => move_messages::generate(self),
             Kind::Once => once::generate(self),
@@ -466,8 +469,11 @@ pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
         Command::GetMessage(wanted) => get_message::predict(auditor, wanted, answered),
         Command::GetQueue { queue } => get_queue::predict(auditor, queue, answered),
         Command::Lease(lease) => lease::predict(auditor, lease, answered),
-        Command::ListQueues { after, descending, limit } => {
-            list_queues::predict(auditor, after.as_deref(), *descending, *limit, answered)
+        Command::LeaseMessage(lease) => lease_message::predict(auditor, lease, answered),
+        Command::ListQueues { listed, after, descending, limit } => {
+            let page =
+                list_queues::Page { listed, after: after.as_deref(), descending: *descending, limit: *limit };
+            list_queues::predict(auditor, &page, answered)
         }
         Command::MoveMessages(moves) => move_messages::predict(auditor, moves, answered),
         Command::Once(once) => once::predict(auditor, once, answered),

@@ -56,8 +56,10 @@ fn the_log_stays_bounded_while_commits_follow_each_other() {
         store.commit(&run.changes()).expect("commits work");
         written += 100 * 1_000;
         reader.read(&[]).expect("reads work");
+        // While the thread is at work the log grows, for as long as the machine keeps it waiting; without bounds it would have
+        // all that is written.
         let bytes = log_bytes(directory.path());
-        assert!(bytes < 32 << 20, "the log has {bytes} bytes");
+        assert!(bytes < 128 << 20, "the log has {bytes} bytes");
     }
     let used = store.stats().expect("it is open").used_bytes;
     assert!(used < 64 << 20, "the environment takes {used} bytes");

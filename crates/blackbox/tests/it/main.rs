@@ -16,3 +16,4 @@ mod refusals;
 mod restores;
 mod sylphx;
 mod terminals;
+mod vercel;

@@ -1,6 +1,6 @@
 //! Packages of other people for Python, each set in an environment of its own below the build directory.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,9 +9,16 @@ use millpond_blackbox::binary;
 /// Makes an environment with exactly the packages of a project's `requirements.txt`, unless it is there already; its
 /// interpreter.
 pub(crate) fn install(project: &Path, name: &str) -> PathBuf {
-    let requirements = project.join("requirements.txt");
-    let wanted = fs::read_to_string(&requirements).expect("requirements.txt can be read");
+    install_from(&project.join("requirements.txt"), name)
+}
+
+/// The same with the packages of any file of requirements.
+pub(crate) fn install_from(requirements: &Path, name: &str) -> PathBuf {
+    let wanted = fs::read_to_string(requirements).expect("the requirements can be read");
     let environment = binary::target().join(name);
+    // Tests that share an environment may run in processes of their own.
+    let lock = File::create(environment.with_extension("lock")).expect("the lock can be made");
+    lock.lock().expect("it can be locked");
     let (python, installed) = (environment.join("bin/python"), environment.join("installed.txt"));
     if python.exists() && fs::read_to_string(&installed).is_ok_and(|installed| installed == wanted) {
         return python;

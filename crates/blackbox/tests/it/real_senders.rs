@@ -56,7 +56,7 @@ fn project(language: &str) -> PathBuf {
 
 /// Runs tests that find the server in `MILLPOND_URL`.
 #[track_caller]
-fn against_a_server(tests: &mut Command) -> Output {
+pub(crate) fn against_a_server(tests: &mut Command) -> Output {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let server = Launch::of(directory.path()).start();
     let tests = tests.env("MILLPOND_URL", format!("http://{}", server.address()));
@@ -67,7 +67,7 @@ fn against_a_server(tests: &mut Command) -> Output {
     output
 }
 
-fn check_node() {
+pub(crate) fn check_node() {
     let output = Command::new("node").arg("--version").output();
     let output = output.expect("Node is missing: these tests need version 20 or later");
     let version = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -76,7 +76,7 @@ fn check_node() {
 }
 
 /// Installs exactly what the lock file says, unless that is there already.
-fn install_for_node(project: &Path) {
+pub(crate) fn install_for_node(project: &Path) {
     let stamp = |path: &str| fs::metadata(project.join(path)).and_then(|found| found.modified()).ok();
     if stamp("node_modules/.package-lock.json") >= stamp("package-lock.json") {
         return;

@@ -32,7 +32,7 @@ impl Core {
             created_at: stamp.now,
             updated_at: stamp.now,
             annotations: create.annotations.clone(),
-            spec: create.spec.clone(),
+            spec: self.policies_of(role, &create.spec),
             paused_at: None,
             purged_through: Sequence::default(),
             dead_purged_through: Sequence::default(),
@@ -80,6 +80,12 @@ impl Core {
             return Err(Rejection::QueueLimit { what, limit });
         }
         Ok(role)
+    }
+
+    /// The policies of what is given these: a partition has those of its topic.
+    pub(super) fn policies_of(&self, role: Role, given: &QueueSpec) -> QueueSpec {
+        let Role::Partition { topic } = role else { return given.clone() };
+        self.queues.get(&topic).map_or_else(|| given.clone(), |topic| topic.row.spec.clone())
     }
 
     /// A group that begins at the latest messages begins behind all that every log of its topic has; at the earliest, behind

@@ -58,7 +58,7 @@ impl Core {
             return Ok(Outcome::Leased(grants));
         }
         let at_once = lease.wait.is_zero() || lease.reading.look;
-        if at_once && !self.may_gain(number) {
+        if at_once && !self.may_gain(number, &waiter.reading) {
             return Ok(Outcome::Leased(Vec::new()));
         }
         self.wait(number, lease.waiter, waiter, at_once);
@@ -111,11 +111,11 @@ impl Core {
         Some(waiter)
     }
 
-    /// Whether a page under way, or due rows that were not worked off yet, may bring messages that could be granted.
-    fn may_gain(&self, number: QueueNumber) -> bool {
+    /// Whether a page under way, or due rows that were not worked off yet, may bring messages that could be granted to a call.
+    fn may_gain(&self, number: QueueNumber, reading: &Reading) -> bool {
         let Some(queue) = self.queues.get(&number) else { return false };
         if queue.group().is_some() {
-            return self.group_may_gain(number);
+            return self.group_may_gain(number, reading);
         }
         if queue.row.paused_at.is_some() || queue.room() == 0 {
             return false;
@@ -219,11 +219,11 @@ impl Core {
 
     /// Answers the calls whose wait is over and that nothing can serve any more.
     fn answer_overdue(&mut self, number: QueueNumber) {
-        if self.may_gain(number) {
-            return;
-        }
-        let Some(queue) = self.queues.get_mut(&number) else { return };
-        for id in std::mem::take(&mut queue.overdue) {
+        let Some(queue) = self.queues.get(&number) else { return };
+        let reading = |id: &WaiterId| queue.waiters.get(*id).map(|waiter| &waiter.reading);
+        let gains = |id: &WaiterId| reading(id).is_some_and(|reading| self.may_gain(number, reading));
+        let over: Vec<WaiterId> = queue.overdue.iter().filter(|id| !gains(id)).copied().collect();
+        for id in over {
             if self.take_waiter(id).is_some() {
                 let outcome = Outcome::Leased(Vec::new());
                 self.batch.effects.push(Effect::Answered { waiter: id, outcome });

@@ -2,6 +2,7 @@
 //! the group's own; one that came back has one.
 
 use crate::apply::create_queue::draw_uid;
+use crate::command::Reading;
 use crate::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence};
 use crate::outcome::Grant;
 use crate::row::{CountersRow, DeliveryRow, DeliveryState, QueueRow, Role};
@@ -239,10 +240,10 @@ impl Core {
         }
     }
 
-    /// Whether pages under way, or due rows that were not worked off yet, may bring a group messages.
-    pub(super) fn group_may_gain(&self, number: QueueNumber) -> bool {
+    /// Whether pages under way, or due rows that were not worked off yet, may bring messages to a call that reads a group like this.
+    pub(super) fn group_may_gain(&self, number: QueueNumber, reading: &Reading) -> bool {
         let Some(group) = self.queues.get(&number) else { return false };
-        if group.row.paused_at.is_some() || self.group_room(number, None) == 0 {
+        if group.row.paused_at.is_some() || self.group_room(number, reading.in_flight_max) == 0 {
             return false;
         }
         let unread = |part: &QueueState| {
@@ -251,7 +252,7 @@ impl Core {
                 || !part.leased.is_complete() && part.leased.len() == 0
                 || part.cursor().is_some_and(|cursor| cursor.scanning)
         };
-        let lanes = self.lanes(number, None);
+        let lanes = self.lanes(number, reading.partition.as_deref());
         let mut parts = lanes.iter().flat_map(|lane| [Some(lane.log), lane.cursor]).flatten();
         self.restir.contains(&number)
             || parts.any(|part| self.restir.contains(&part) || self.queues.get(&part).is_some_and(unread))

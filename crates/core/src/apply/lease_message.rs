@@ -83,21 +83,23 @@ impl Core {
 
     /// A delivery that the group has: it can be taken if it is ready.
     fn take_again(&mut self, own: DeliveryRow, stamp: &Stamp) -> Result<Picked, Stop> {
-        let message = own.message_id();
-        match own.state {
-            DeliveryState::Leased if own.due_at > stamp.now => {
+        let (message, sequence) = (own.message_id(), own.sequence);
+        if own.state == DeliveryState::Leased {
+            if own.due_at > stamp.now {
                 return Err(Rejection::MessageLeased { message, until: own.due_at }.into());
             }
-            DeliveryState::Delayed if own.due_at > stamp.now => {
-                return Err(Rejection::MessageDelayed { message, until: own.due_at }.into());
-            }
-            DeliveryState::Leased => self.end_due_lease(own.sequence, stamp),
-            DeliveryState::Delayed => self.promote(own.sequence),
-            _ => {}
+            self.end_due_lease(sequence, stamp);
         }
-        // Its lease may have been the last that it had.
-        match self.rows.live(own.sequence).map(|row| row.state) {
-            Some(DeliveryState::Ready) => Ok(Picked::Again(own.sequence)),
+        // Its lease may have been the last that it had, or it waits after it.
+        match self.rows.live(sequence).map(|row| (row.state, row.due_at)) {
+            Some((DeliveryState::Delayed, until)) if until > stamp.now => {
+                Err(Rejection::MessageDelayed { message, until }.into())
+            }
+            Some((DeliveryState::Delayed, _)) => {
+                self.promote(sequence);
+                Ok(Picked::Again(sequence))
+            }
+            Some((DeliveryState::Ready, _)) => Ok(Picked::Again(sequence)),
             _ => Err(Rejection::AlreadySettled { message }.into()),
         }
     }

@@ -9,6 +9,7 @@ use crate::command::Listed;
 use crate::id::QueueNumber;
 use crate::limits;
 use crate::outcome::{Outcome, Rejection};
+use crate::row::Role;
 use crate::stamp::Stamp;
 use crate::state::{Core, QueueState};
 
@@ -35,7 +36,8 @@ impl Core {
     fn ids_of(&self, listed: &Listed) -> Result<&BTreeMap<Box<str>, QueueNumber>, Rejection> {
         let family = |topic: &str| {
             let number = self.existing(topic)?;
-            let log = self.queues.get(&number).and_then(QueueState::log);
+            let known = self.queues.get(&number).filter(|queue| queue.row.role == Role::Topic);
+            let log = known.and_then(QueueState::log);
             log.map(|log| &log.family)
                 .ok_or_else(|| Rejection::Unsuited { name: topic.into(), wanted: "a topic" })
         };

@@ -11,6 +11,7 @@ use crate::command::{CreateQueue, Start, UpdateQueue};
 use crate::id::QueueNumber;
 use crate::outcome::{Outcome, QueueView, Rejection, etag};
 use crate::row::QueueRow;
+use crate::spec::QueueSpec;
 use crate::stamp::Stamp;
 use crate::state::Core;
 
@@ -27,7 +28,8 @@ impl Core {
         if current.queue.spec.at_limit != update.spec.at_limit {
             self.check_dead_letter_queue(&update.name, &update.spec)?;
         }
-        let Some(row) = updated(&current.queue, update, stamp) else {
+        let spec = self.policies_of(current.queue.role, &update.spec);
+        let Some(row) = updated(&current.queue, spec, &update.annotations, stamp) else {
             return Ok(Outcome::Queue(Box::new(current)));
         };
         if update.validate_only {
@@ -67,17 +69,17 @@ impl Core {
 }
 
 /// The row as it will be, or `None` if it stays as it is.
-fn updated(row: &QueueRow, update: &UpdateQueue, stamp: &Stamp) -> Option<QueueRow> {
-    let same_spec = row.spec == update.spec;
-    if same_spec && row.annotations == update.annotations {
+fn updated(row: &QueueRow, spec: QueueSpec, annotations: &str, stamp: &Stamp) -> Option<QueueRow> {
+    let same_spec = row.spec == spec;
+    if same_spec && *row.annotations == *annotations {
         return None;
     }
     Some(QueueRow {
         generation: row.generation + u64::from(!same_spec),
         revision: row.revision + 1,
         updated_at: stamp.now,
-        annotations: update.annotations.clone(),
-        spec: update.spec.clone(),
+        annotations: annotations.into(),
+        spec,
         ..row.clone()
     })
 }

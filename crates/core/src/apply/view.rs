@@ -23,7 +23,7 @@ impl Core {
         self.number_of(name).ok_or_else(|| Rejection::QueueNotFound { name: name.into() })
     }
 
-    /// The queue of a name that is no topic nor part of one.
+    /// The queue of a name, and no topic nor part of one.
     pub(super) fn existing_queue(&self, name: &str) -> Result<QueueNumber, Rejection> {
         let number = self.existing(name)?;
         if name.contains('/') {

@@ -143,13 +143,22 @@ impl Core {
         if let Some(group) = queue.group() {
             all.extend(group.cursors.values().copied());
         }
-        if let Role::Partition { topic } = queue.row.role {
-            let family = self.queues.get(&topic).and_then(QueueState::log).map(|log| &log.family);
-            let groups = family.into_iter().flat_map(|family| family.groups.values());
-            let cursor = |group: &QueueNumber| self.queues.get(group)?.group()?.cursors.get(&number).copied();
-            all.extend(groups.filter_map(cursor));
+        if let Role::Partition { .. } = queue.row.role {
+            all.extend(self.cursors_over(number));
         }
         all
+    }
+
+    /// The cursors of all groups over a log.
+    pub(crate) fn cursors_over(&self, number: QueueNumber) -> Vec<QueueNumber> {
+        let topic = match self.queues.get(&number).map(|queue| queue.row.role) {
+            Some(Role::Partition { topic }) => topic,
+            _ => number,
+        };
+        let family = self.queues.get(&topic).and_then(QueueState::log).map(|log| &log.family);
+        let groups = family.into_iter().flat_map(|family| family.groups.values());
+        let cursor = |group: &QueueNumber| self.queues.get(group)?.group()?.cursors.get(&number).copied();
+        groups.filter_map(cursor).collect()
     }
 
     /// Whether what it belongs to is deleted, or gone by now: then it is as well, whatever its own row says.

@@ -97,6 +97,8 @@ struct Heads<'a> {
     lane: Lane,
     again: Peekable<Box<dyn Iterator<Item = &'a ReadyKey> + 'a>>,
     fresh: Peekable<Fresh<'a>>,
+    /// Behind what is known of the log lies what is not.
+    unread: bool,
 }
 
 /// Rows of a page of a log, at most: each group that is far behind holds one.
@@ -163,7 +165,9 @@ impl Core {
             Some(cursor) => Box::new(cursor.ready.iter()),
             None => Box::new(std::iter::empty()),
         };
-        Some(Heads { lane, again: again.peekable(), fresh: self.fresh(lane, now)?.peekable() })
+        let fresh = self.fresh(lane, now)?;
+        let unread = fresh.unread;
+        Some(Heads { lane, again: again.peekable(), fresh: fresh.peekable(), unread })
     }
 
     /// The first messages that could be handed out to a group, at most so many.
@@ -171,6 +175,10 @@ impl Core {
         let mut heads: Vec<_> = lanes.iter().filter_map(|lane| self.heads(*lane, now)).collect();
         let mut found = Picks::default();
         while found.picks.len() < most {
+            // What is to be read may have to go before all others.
+            if heads.iter_mut().any(|heads| heads.unread && heads.fresh.peek().is_none()) {
+                break;
+            }
             let places = heads.iter_mut().zip(0usize..);
             let first = places.filter_map(|(heads, at)| Some((heads.first(order)?, at))).min();
             let Some(((_, is_fresh), at)) = first else { break };

@@ -78,6 +78,8 @@ impl Rows {
     pub(crate) fn forget(&mut self, sequence: Sequence) {
         if let Some(Resident { progress: Some(key), .. }) = self.map.remove(&sequence) {
             self.by_message.remove(&key);
+            // Memory knows nothing of it any more, also if it was looked for.
+            self.looked_up.remove(&key);
         }
     }
 
@@ -132,5 +134,49 @@ impl Rows {
 
     pub(crate) fn cached_len(&self) -> usize {
         self.cached.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{LeaseGeneration, QueueNumber};
+    use crate::time::Timestamp;
+
+    fn progress() -> DeliveryRow {
+        DeliveryRow {
+            sequence: Sequence(9),
+            message: Sequence(3),
+            queue: QueueNumber(7),
+            chunks: 0,
+            nonce: 1,
+            sent_at: Timestamp::ZERO,
+            size_bytes: 1,
+            entered: Sequence(1),
+            state: DeliveryState::Ready,
+            priority: 0,
+            retried: false,
+            order_at: Timestamp::ZERO,
+            due_at: Timestamp::ZERO,
+            leased_at: Timestamp::ZERO,
+            expires_at: Timestamp::NEVER,
+            lease_generation: LeaseGeneration(1),
+            delivery_count: 1,
+            failure_count: 0,
+            lost_lease_count: 0,
+            dead_letter: None,
+        }
+    }
+
+    #[test]
+    fn progress_that_was_read_and_let_go_of_again_is_not_known_to_be_none() {
+        let mut rows = Rows::default();
+        let key = ProgressKey { cursor: QueueNumber(7), message: Sequence(3) };
+        rows.admit(Sequence(9), Some(progress()));
+        rows.cache(Sequence(9));
+        rows.looked_up.insert(key);
+        assert_eq!(rows.progress(&key), Some(Some(&progress())));
+        rows.evict(0, |_| false);
+        assert_eq!(rows.progress(&key), None);
     }
 }

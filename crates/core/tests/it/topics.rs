@@ -299,6 +299,30 @@ fn a_call_may_allow_less_in_flight_than_the_group() {
 }
 
 #[test]
+fn a_call_that_waits_for_less_in_flight_holds_nobody_up() {
+    check(
+        "create topics/t
+        create topics/t/groups/g
+        lease queue=topics/t/groups/g wait=20 as=one in_flight=1
+        -> waits
+        lease queue=topics/t/groups/g wait=20 as=two in_flight=1
+        -> waits
+        lease queue=topics/t/groups/g wait=20 as=three
+        -> waits
+        send a queue=topics/t
+        -> sent
+        -> one: a#1 deliveries=1 until=60
+        send b queue=topics/t
+        -> sent
+        -> three: b#1 deliveries=1 until=60
+        ack a#1 b#1
+        send c queue=topics/t
+        -> sent
+        -> two: c#1 deliveries=1 until=60",
+    );
+}
+
+#[test]
 fn a_look_leases_nothing() {
     check(
         "create topics/t
@@ -400,8 +424,6 @@ fn what_topics_and_groups_do_not_do_is_refused_by_name() {
         -> refused: unsuited
         lease queue=topics/t/groups/none
         -> refused: queue_not_found
-        purge queue=topics/t
-        -> refused: unsuited
         create jobs at_limit=move:topics/t
         -> refused: dead_letter_queue missing
         create jobs
@@ -443,6 +465,12 @@ fn topics_groups_and_partitions_are_listed_and_limited() {
         -> topics/t/groups/b why=empty, and more
         list partitions
         -> topics/t/partitions/p why=empty
+        list groups of=topics/t/partitions/p
+        -> refused: unsuited
+        list groups of=topics/t/groups/a
+        -> refused: unsuited
+        list groups of=topics/w
+        -> refused: queue_not_found
         list
         -> none
         delete topics/t/groups/a
@@ -614,5 +642,84 @@ fn a_receive_of_nothing_writes_nothing_after_the_first() {
         -> nothing
         written
         -> 0 rows",
+    );
+}
+
+#[test]
+fn a_purged_topic_is_empty_for_all_groups_but_for_what_they_have_in_hand() {
+    check(
+        "with window=2
+        create topics/t
+        create topics/t/groups/g timeout=10
+        create topics/t/groups/h
+        create topics/t/partitions/p
+        send a b c d queue=topics/t
+        -> sent
+        send e queue=topics/t/partitions/p
+        -> sent
+        send f queue=topics/t delay=5
+        -> sent
+        lease queue=topics/t/groups/g max=3
+        -> a#1 deliveries=1 until=10, b#1 deliveries=1 until=10, c#1 deliveries=1 until=10
+        nack a#1
+        nack b#1 delay=5
+        purge queue=topics/t
+        -> purged 6
+        show queue=topics/t
+        -> why=empty
+        show queue=topics/t/groups/g
+        -> leased=1 why=all_leased until=10
+        show queue=topics/t/groups/h
+        -> why=empty
+        lease queue=topics/t/groups/h
+        -> nothing
+        send i queue=topics/t
+        -> sent
+        after 10
+        lease queue=topics/t/groups/g max=10
+        -> i#1 deliveries=1 until=20
+        lease queue=topics/t/groups/h max=10
+        -> i#2 deliveries=1 until=70
+        reopen
+        show queue=topics/t/groups/h
+        -> leased=1 why=all_leased until=70
+        purge queue=topics/t dead
+        -> purged 0",
+    );
+}
+
+#[test]
+fn a_purged_group_skips_what_lies_before_it_and_others_do_not() {
+    check(
+        "create topics/t
+        create topics/t/groups/g
+        create topics/t/groups/h
+        create topics/t/partitions/p
+        send a b c d queue=topics/t
+        -> sent
+        send e queue=topics/t/partitions/p
+        -> sent
+        lease queue=topics/t/groups/g max=2
+        -> a#1 deliveries=1 until=60, b#1 deliveries=1 until=60
+        nack a#1
+        take d queue=topics/t/groups/g
+        -> d#1 deliveries=1 until=60
+        purge queue=topics/t/groups/g
+        -> purged 3
+        show queue=topics/t/groups/g
+        -> leased=2 why=all_leased until=60
+        show queue=topics/t/groups/h
+        -> ready=5 why=delivering
+        lease queue=topics/t/groups/g max=10
+        -> nothing
+        ack b#1 d#1
+        send f queue=topics/t
+        -> sent
+        reopen
+        lease queue=topics/t/groups/g max=10
+        -> waits
+        -> it: f#1 deliveries=1 until=61
+        take c queue=topics/t/groups/g
+        -> refused: already_settled",
     );
 }

@@ -224,3 +224,21 @@ fn a_message_of_another_topic_or_partition_is_not_found() {
         -> b#1 deliveries=1 until=60",
     );
 }
+
+#[test]
+fn a_message_whose_lease_ran_out_waits_as_its_group_says() {
+    check(
+        "create topics/t
+        create topics/t/groups/g policy=pg-boss at_limit=drop timeout=10
+        send a queue=topics/t
+        -> sent
+        take a queue=topics/t/groups/g
+        -> a#1 deliveries=1 until=10
+        later 12
+        take a queue=topics/t/groups/g
+        -> refused: message_delayed
+        later 3
+        take a queue=topics/t/groups/g
+        -> a#2 deliveries=2 until=25",
+    );
+}

@@ -101,3 +101,25 @@ fn counts_come_from_what_is_stored_after_reopening() {
         -> ready=6 why=delivering",
     );
 }
+
+#[test]
+fn what_was_never_delivered_comes_before_what_came_back_though_it_has_to_be_read_first() {
+    check(
+        "with window=2
+        create topics/t
+        create topics/t/groups/g
+        send a b c d e f queue=topics/t
+        -> sent
+        send g h i j k l queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g
+        -> waits
+        -> it: a#1 deliveries=1 until=60
+        nack a#1
+        lease queue=topics/t/groups/g
+        -> b#1 deliveries=1 until=60
+        lease queue=topics/t/groups/g
+        -> waits
+        -> it: c#1 deliveries=1 until=60",
+    );
+}

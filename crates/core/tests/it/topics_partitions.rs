@@ -83,7 +83,8 @@ fn a_partition_that_is_deleted_takes_its_messages_and_leases_with_it() {
         send d queue=topics/t/partitions/p
         -> sent
         lease queue=topics/t/groups/g max=10
-        -> d#1 deliveries=1 until=61",
+        -> waits
+        -> it: c#1 deliveries=1 until=61, d#1 deliveries=1 until=61",
     );
 }
 
@@ -155,6 +156,35 @@ fn limits_of_a_group_hold_over_all_partitions() {
 }
 
 #[test]
+fn a_partition_has_the_policies_of_its_topic_and_no_others() {
+    check(
+        "create topics/t retention=60
+        create topics/t/partitions/p retention=300
+        send a queue=topics/t/partitions/p
+        -> sent
+        get a queue=topics/t/partitions/p
+        -> a ready counts=0/0/0 due=0 expires=60
+        update topics/t/partitions/p retention=300
+        -> generation=1 revision=1
+        send b queue=topics/t/partitions/p
+        -> sent
+        get b queue=topics/t/partitions/p
+        -> b ready counts=0/0/0 due=0 expires=60
+        update topics/t retention=100
+        -> generation=2 revision=2
+        send c queue=topics/t/partitions/p
+        -> sent
+        reopen
+        send d queue=topics/t/partitions/p
+        -> sent
+        get c queue=topics/t/partitions/p
+        -> c ready counts=0/0/0 due=0 expires=100
+        get d queue=topics/t/partitions/p
+        -> d ready counts=0/0/0 due=1 expires=101",
+    );
+}
+
+#[test]
 fn a_partition_keeps_messages_as_long_as_its_topic_says() {
     check(
         "create topics/t retention=60 delay=2
@@ -173,25 +203,29 @@ fn a_partition_keeps_messages_as_long_as_its_topic_says() {
 }
 
 #[test]
-fn a_partition_that_is_deleted_is_gone_for_all_groups() {
+fn a_pinned_reader_does_not_wait_for_what_comes_back_to_others() {
     check(
-        "create topics/t
+        "with window=2
+        create topics/t
         create topics/t/partitions/p
+        create topics/t/partitions/q
         create topics/t/groups/g
-        send a b queue=topics/t/partitions/p
+        send a b c queue=topics/t/partitions/q
         -> sent
-        send c queue=topics/t
+        lease queue=topics/t/groups/g max=3
+        -> a#1 deliveries=1 until=60, b#1 deliveries=1 until=60, c#1 deliveries=1 until=60
+        send d e queue=topics/t/partitions/q
         -> sent
-        lease queue=topics/t/groups/g
-        -> a#1 deliveries=1 until=60
-        delete topics/t/partitions/p
-        -> deleted
-        show queue=topics/t/groups/g
-        -> ready=1 why=delivering
-        ack a#1
-        -> stale a unknown
-        create topics/t/partitions/p
-        lease queue=topics/t/groups/g max=10
-        -> c#1 deliveries=1 until=60",
+        lease queue=topics/t/groups/g max=3
+        -> d#1 deliveries=1 until=60, e#1 deliveries=1 until=60
+        nack a#1 b#1 c#1 d#1 e#1
+        lease queue=topics/t/groups/g partition=p wait=3 as=pinned
+        -> waits
+        after 3
+        -> pinned: nothing
+        lease queue=topics/t/groups/g partition=p
+        -> nothing
+        lease queue=topics/t/groups/g partition=q
+        -> a#2 deliveries=2 until=63",
     );
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use millpond_core::command::{MoveMessages, Revive};
-use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber};
+use millpond_core::id::{MessageId, QueueNumber};
 use millpond_core::limits::RETENTION_MIN;
 use millpond_core::spec::{AtLimit, QueueSpec};
 use millpond_core::time::Timestamp;
@@ -12,18 +12,12 @@ use millpond_core::time::Timestamp;
 use crate::auditor::{Answered, Auditor, Breach, Life, Message, Verdict, demand};
 
 impl Auditor {
-    /// Highest generation of a lease of this message that nobody has heard of yet.
-    pub(super) fn unseen_of(&self, id: MessageId) -> Option<LeaseGeneration> {
-        let all = (id, LeaseGeneration(0))..=(id, LeaseGeneration(u64::MAX));
-        self.unseen.range(all).next_back().map(|(_, generation)| *generation)
-    }
-
     /// Whether a message may be in a queue: where it is known to be, or where it went as a dead letter.
     pub(super) fn may_be_in(&self, message: &Message, number: QueueNumber) -> bool {
         let Some(queue) = self.queues.get(&message.queue) else { return true };
         let moves = |spec: &QueueSpec| matches!(spec.at_limit, AtLimit::MoveTo { .. });
         message.queue == number
-            || self.unseen_of(message.id).is_some()
+            || self.unseen_of(message.reader, message.id).is_some()
             || queue.specs_since(message.last_asked()).any(|spec| moves(spec) && message.may_be_out(spec))
     }
 
@@ -32,7 +26,7 @@ impl Auditor {
         let Some(queue) = self.queues.get(&message.queue) else { return true };
         message.dead_at.is_some()
             || message.home.is_some()
-            || self.unseen_of(message.id).is_some()
+            || self.unseen_of(message.reader, message.id).is_some()
             || queue.specs_since(message.last_asked()).any(|spec| message.may_be_out(spec))
     }
 
@@ -94,7 +88,7 @@ impl Auditor {
         let range = (answered.submitted.stamp.plus(RETENTION_MIN), answered.stamp.plus(RETENTION_MIN));
         for &id in revived {
             self.check_dead_letter(id, number, answered)?;
-            let unseen = self.unseen_of(id).unwrap_or_default();
+            let unseen = self.unseen_of(None, id).unwrap_or_default();
             let Some(message) = self.by_id.get(&id).and_then(|token| self.messages.get_mut(token)) else {
                 continue;
             };
@@ -156,7 +150,7 @@ impl Auditor {
     fn arrived(&mut self, id: MessageId, target: QueueNumber, answered: &Answered<'_>) {
         let retention = self.queues.get(&target).and_then(|queue| queue.spec.retention);
         let by_retention = retention.map_or(Timestamp::NEVER, |age| id.sent_at.plus(age));
-        let unseen = self.unseen_of(id).unwrap_or_default();
+        let unseen = self.unseen_of(None, id).unwrap_or_default();
         let Some(message) = self.by_id.get(&id).and_then(|token| self.messages.get_mut(token)) else {
             return;
         };

@@ -4,7 +4,7 @@ use millpond_core::Outcome;
 use millpond_core::command::{Command, Idempotency, Once};
 use millpond_core::id::MessageId;
 use millpond_core::limits::IDEMPOTENCY_WINDOW_MAX;
-use millpond_core::outcome::Tally;
+use millpond_core::outcome::{Stale, Tally, WhyStale};
 use millpond_core::row::DedupRow;
 use millpond_core::time::Timestamp;
 use millpond_store::MemoryDump;
@@ -59,6 +59,11 @@ fn remembered(command: &Command, outcome: &Outcome) -> Outcome {
         }
         (Command::Revive(revive), Outcome::Revived { revived, skipped }) => {
             tally(revive.before, revived.len(), skipped)
+        }
+        // Why leases were stale is not remembered.
+        (_, Outcome::Settled { stale, sent }) => {
+            let stale = stale.iter().map(|stale| Stale { why: WhyStale::Over, ..*stale });
+            Outcome::Settled { stale: stale.collect(), sent: sent.clone() }
         }
         _ => outcome.clone(),
     }

@@ -1,5 +1,7 @@
 //! Sends with an idempotency key: sent once within the window, answered alike ever after.
 
+use std::time::Duration;
+
 use millpond_core::command::Send;
 use millpond_core::id::MessageId;
 use millpond_core::limits::IDEMPOTENCY_WINDOW_MAX;
@@ -24,6 +26,12 @@ pub struct Remembered {
 pub(super) fn remembered_until(spec: &QueueSpec, sent_at: Timestamp) -> Timestamp {
     let window = spec.retention.unwrap_or(IDEMPOTENCY_WINDOW_MAX).min(IDEMPOTENCY_WINDOW_MAX);
     sent_at.plus(window)
+}
+
+/// How long a topic remembers the key of a send at most: no longer than its messages live.
+fn shortest_life(send: &Send) -> Duration {
+    let lives = send.messages.iter().filter_map(|message| message.time_to_live);
+    lives.min().unwrap_or(IDEMPOTENCY_WINDOW_MAX)
 }
 
 impl Auditor {
@@ -64,11 +72,10 @@ impl Auditor {
             send.queue
         );
         let sent_at = sent.ids.first().map_or(Timestamp::ZERO, |id| id.sent_at);
-        let remembered = Remembered {
-            digest: idempotency.digest,
-            ids: Some(sent.ids.clone()),
-            expires_at: remembered_until(&queue.spec, sent_at),
-        };
+        let by_queue = remembered_until(&queue.spec, sent_at);
+        let by_messages = sent_at.plus(shortest_life(send));
+        let expires_at = if queue.role.is_log() { by_queue.min(by_messages) } else { by_queue };
+        let remembered = Remembered { digest: idempotency.digest, ids: Some(sent.ids.clone()), expires_at };
         self.dedup.insert(name, remembered);
         self.sent(send, &sent.ids, answered)?;
         self.check_quotas(answered)

@@ -10,20 +10,22 @@ use millpond_core::time::Timestamp;
 use millpond_store::MemoryDump;
 
 use crate::auditor::dedup::Remembered;
-use crate::auditor::{Auditor, Submitted, Token, Verdict, demand, token_of};
+use crate::auditor::reach::{Reach, reaches};
+use crate::auditor::{Auditor, Message, Reader, Submitted, Token, Verdict, demand, token_of};
+use crate::names::{Kind, kind_of, topic_of};
 
 /// What lost commands may have done.
 #[derive(Default)]
 pub(super) struct Doubt<'a> {
     /// Leases that may have been settled or taken back.
-    pub(super) leases: BTreeSet<(MessageId, LeaseGeneration)>,
+    pub(super) leases: BTreeSet<(Reader, MessageId, LeaseGeneration)>,
     /// Those that may have been taken back.
-    pub(super) undone: BTreeSet<(MessageId, LeaseGeneration)>,
+    pub(super) undone: BTreeSet<(Reader, MessageId, LeaseGeneration)>,
     /// Queues that may have been made, deleted, purged, paused or resumed.
     pub(super) names: BTreeSet<&'a str>,
-    /// Messages of these leases, those that were granted to somebody who never heard of it, and those that may have been
+    /// Deliveries of these leases, those that were granted to somebody who never heard of it, and those that may have been
     /// removed, replayed or moved.
-    pub(super) messages: BTreeSet<MessageId>,
+    pub(super) messages: BTreeSet<(Reader, MessageId)>,
     /// Those that may have been replayed or moved.
     pub(super) afresh: BTreeSet<MessageId>,
     /// Sends that may have been taken.
@@ -35,18 +37,29 @@ pub(super) struct Doubt<'a> {
 }
 
 impl<'a> Doubt<'a> {
-    pub(super) fn about(lost: &'a [Submitted], unseen: &BTreeSet<(MessageId, LeaseGeneration)>) -> Self {
-        let mut doubt =
-            Self { messages: unseen.iter().map(|(message, _)| *message).collect(), ..Self::default() };
+    pub(super) fn about(lost: &'a [Submitted], auditor: &Auditor) -> Self {
+        let unseen = auditor.unseen.iter().map(|(reader, message, _)| (*reader, *message));
+        let mut doubt = Self { messages: unseen.collect(), ..Self::default() };
         for submitted in lost {
-            doubt.note(&submitted.command);
+            doubt.note(&submitted.command, auditor);
         }
-        doubt.messages.extend(doubt.leases.iter().map(|(message, _)| *message));
-        doubt.messages.extend(&doubt.afresh);
+        doubt.messages.extend(doubt.leases.iter().map(|(reader, message, _)| (*reader, *message)));
+        doubt.messages.extend(doubt.afresh.iter().map(|message| (None, *message)));
         doubt
     }
 
-    fn note(&mut self, command: &'a Command) {
+    /// Whether something may have happened unseen to a reader's delivery.
+    pub(super) fn is_about(&self, message: &Message) -> bool {
+        self.messages.contains(&(message.reader, message.id))
+    }
+
+    /// Whether what a name stands for may have been made, deleted, purged, paused or resumed; what belongs to a topic goes with
+    /// it.
+    pub(super) fn is_about_name(&self, name: &str) -> bool {
+        self.names.contains(name) || topic_of(name).is_some_and(|topic| self.names.contains(topic))
+    }
+
+    fn note(&mut self, command: &'a Command, auditor: &Auditor) {
         match command {
             Command::CreateQueue(create) => {
                 self.names.insert(&create.name);
@@ -56,7 +69,7 @@ impl<'a> Doubt<'a> {
             }
             Command::Once(once) => {
                 self.calls.push(once);
-                self.note(&once.command);
+                self.note(&once.command, auditor);
             }
             Command::PauseQueue { queue }
             | Command::PurgeQueue { queue, .. }
@@ -64,7 +77,7 @@ impl<'a> Doubt<'a> {
                 self.names.insert(queue);
             }
             Command::DeleteMessage(wanted) => {
-                self.messages.insert(wanted.message);
+                self.messages.insert((None, wanted.message));
             }
             Command::FinishUpload(finish) => self.sends.push(&finish.send),
             Command::MoveMessages(moves) => self.afresh.extend(&moves.messages),
@@ -72,11 +85,14 @@ impl<'a> Doubt<'a> {
             Command::Send(send) => self.sends.push(send),
             Command::Settle(settle) => {
                 self.sends.extend(&settle.sends);
-                let leases = settle.settlements.iter().map(|settlement| settlement.lease);
-                self.leases.extend(leases.map(|lease| (lease.message, lease.generation)));
+                let leases =
+                    settle.settlements.iter().map(|one| (auditor.reader_named(&one.queue), one.lease));
+                self.leases.extend(leases.map(|(reader, lease)| (reader, lease.message, lease.generation)));
             }
             Command::Undo(leases) => {
-                self.undone.extend(leases.iter().map(|lease| (lease.message, lease.generation)));
+                let named =
+                    |lease: &LeaseRef| (auditor.reader_of(lease.delivery), lease.message, lease.generation);
+                self.undone.extend(leases.iter().map(named));
                 self.leases.extend(&self.undone);
             }
             Command::UpdateQueue(update) => self.updates.push(update),
@@ -89,6 +105,7 @@ impl<'a> Doubt<'a> {
             | Command::GetMessage(_)
             | Command::GetQueue { .. }
             | Command::Lease(_)
+            | Command::LeaseMessage(_)
             | Command::ListQueues { .. }
             | Command::OpenData(_)
             | Command::SetSpace { .. }
@@ -96,9 +113,16 @@ impl<'a> Doubt<'a> {
         }
     }
 
-    /// Changes of this queue that may have been made.
-    pub(super) fn updates_of(&self, name: &str) -> impl Iterator<Item = &'a UpdateQueue> {
-        self.updates.iter().copied().filter(move |update| *update.name == *name)
+    /// Changes of this queue that may have been made. A partition has the policies of its topic.
+    pub(super) fn updates_of<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'a UpdateQueue> + 'b {
+        let topic = topic_of(name).filter(|_| kind_of(name) == Kind::Partition);
+        let concerns = move |update: &&UpdateQueue| *update.name == *name || Some(&*update.name) == topic;
+        self.updates.iter().copied().filter(concerns)
+    }
+
+    /// Whether this may have been made by a change of what was not there.
+    pub(super) fn may_be_made(&self, name: &str) -> bool {
+        self.updates.iter().any(|update| update.allow_missing && *update.name == *name)
     }
 }
 
@@ -115,10 +139,15 @@ pub(crate) fn is_gone(row: &DeliveryRow, queue: &QueueRow) -> bool {
 /// The rows of a dump that are not gone, by token.
 pub(super) struct Stored<'a> {
     pub(super) rows: BTreeMap<Token, &'a DeliveryRow>,
+    /// Of groups.
+    pub(super) progress: BTreeMap<(QueueNumber, Token), &'a DeliveryRow>,
+    /// How far groups are with logs, by group and log.
+    pub(super) reaches: BTreeMap<(QueueNumber, QueueNumber), Reach>,
 }
 
 impl<'a> Stored<'a> {
-    pub(super) fn of(dump: &'a MemoryDump) -> Self {
+    /// `auditor` knows the cursors of the dump.
+    pub(super) fn of(dump: &'a MemoryDump, auditor: &Auditor) -> Self {
         let queues: BTreeMap<QueueNumber, _> = dump.queues.iter().map(|row| (row.number, row)).collect();
         let tokens: BTreeMap<Sequence, Token> =
             dump.messages.iter().map(|row| (row.sequence, token_of(&row.content))).collect();
@@ -126,8 +155,22 @@ impl<'a> Stored<'a> {
             .deliveries
             .iter()
             .filter(|row| queues.get(&row.queue).is_some_and(|queue| !is_gone(row, queue)));
-        let rows = live.filter_map(|row| Some((*tokens.get(&row.sequence)?, row))).collect();
-        Self { rows }
+        let (own, of_groups): (Vec<_>, Vec<_>) = live.partition(|row| !row.is_progress());
+        let rows = own.into_iter().filter_map(|row| Some((*tokens.get(&row.sequence)?, row))).collect();
+        let key = |row: &DeliveryRow| {
+            // Its message may have left before it.
+            let token = tokens.get(&row.message).or_else(|| auditor.by_id.get(&row.message_id()))?;
+            Some((auditor.place_of(row), *token))
+        };
+        let progress = of_groups.into_iter().filter_map(|row| Some((key(row)?, row))).collect();
+        Self { rows, progress, reaches: reaches(dump) }
+    }
+
+    pub(super) fn row(&self, reader: Reader, token: Token) -> Option<&'a DeliveryRow> {
+        match reader {
+            None => self.rows.get(&token).copied(),
+            Some(group) => self.progress.get(&(group, token)).copied(),
+        }
     }
 }
 
@@ -147,7 +190,7 @@ impl Auditor {
             life.is_some_and(|life| sent_at.plus(life) <= now)
         };
         // Some may have been granted already and be gone since; or a lost call repeated one that was done.
-        let granted = doubt.messages.iter().any(|id| !self.by_id.contains_key(id));
+        let granted = doubt.messages.iter().any(|(_, id)| !self.by_id.contains_key(id));
         let is_known = |message: &NewMessage| self.messages.contains_key(&token_of(&message.content));
         let repeated = send.messages.iter().any(is_known);
         let excused = granted || repeated || doubt.names.contains(&*send.queue);
@@ -226,8 +269,9 @@ impl Auditor {
                 continue;
             }
             for settlement in settle.settlements.iter().filter(|one| one.action == SettleAction::Ack) {
-                let LeaseRef { message, generation } = settlement.lease;
-                let row = self.by_id.get(&message).and_then(|token| stored.rows.get(token));
+                let LeaseRef { message, generation, .. } = settlement.lease;
+                let reader = self.reader_named(&settlement.queue);
+                let row = self.by_id.get(&message).and_then(|token| stored.row(reader, *token));
                 let held = row.is_some_and(|row| {
                     row.state == DeliveryState::Leased
                         && row.lease_generation == generation

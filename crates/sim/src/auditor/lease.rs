@@ -1,5 +1,7 @@
 //! Leases: who holds what, and for how long.
 
+use std::time::Duration;
+
 use millpond_core::command::Lease;
 use millpond_core::id::{LeaseGeneration, QueueNumber};
 use millpond_core::limits::LEASE_MIN;
@@ -7,9 +9,13 @@ use millpond_core::outcome::Grant as Granted;
 use millpond_core::spec::{AttemptLimit, Counted, QueueSpec};
 use millpond_core::time::Timestamp;
 
+use crate::auditor::group_lease::Asked;
 use crate::auditor::order::{Handed, Place};
 use crate::auditor::queue::within;
-use crate::auditor::{Answered, Auditor, Breach, Ended, Grant, Life, Verdict, demand, token_of};
+use crate::auditor::{
+    Answered, Auditor, Breach, Ended, Grant, Life, Message, Reader, Verdict, demand, token_of,
+};
+use crate::names::{Kind, kind_of};
 
 impl Auditor {
     /// A lease call got messages, or none.
@@ -18,6 +24,10 @@ impl Auditor {
         demand!(grants.len() <= most, "{} messages granted, asked for at most {most}", grants.len());
         demand!(answered.contents.len() == grants.len(), "contents are missing");
         self.check_wait(lease, grants.len(), answered)?;
+        if kind_of(&lease.queue) == Kind::Group {
+            let (name, timeout, reading) = (&*lease.queue, lease.visibility_timeout, &lease.reading);
+            return self.granted_to_group(&Asked { name, timeout, reading, by_id: false }, grants, answered);
+        }
         let stable = self.name_is_stable(&lease.queue, answered.submitted.index);
         let Some(&number) = self.names.get(&lease.queue).filter(|_| stable) else {
             self.granted_by_some_queue(lease, grants, answered.index);
@@ -45,10 +55,18 @@ impl Auditor {
             let Some(token) = self.by_id.get(&grant.message).copied() else { continue };
             let known = self.messages.get(&token).map(|message| message.queue);
             let Some(queue) = self.names.get(&lease.queue).copied().or(known) else { continue };
-            self.unseen.insert((grant.message, grant.generation));
+            self.unseen.insert((None, grant.message, grant.generation));
             let until = (grant.lease_until, grant.lease_until);
             let granted_at = grant.leased_at;
-            let made = Grant { queue, asked: 0, granted_at, until, ended: Ended::PerhapsUndone, void: false };
+            let made = Grant {
+                queue,
+                asked: 0,
+                granted_at,
+                until,
+                ended: Ended::PerhapsUndone,
+                void: false,
+                asked_at: None,
+            };
             if let Some(message) = self.messages.get_mut(&token) {
                 message.grants.insert(grant.generation, made);
                 message.changed = index;
@@ -57,19 +75,25 @@ impl Auditor {
     }
 
     /// A lease lasts as long as the call says, or else the queue.
-    fn check_length(&self, lease: &Lease, grant: &Granted, number: QueueNumber, asked: u64) -> Verdict {
+    pub(super) fn check_length(
+        &self,
+        timeout: Option<Duration>,
+        grant: &Granted,
+        number: QueueNumber,
+        asked: u64,
+    ) -> Verdict {
         let lasts = |timeout| grant.lease_until == grant.leased_at.plus(timeout);
         let by_queue = || {
             let queue = self.queues.get(&number);
             queue.is_some_and(|queue| queue.specs_since(asked).any(|spec| lasts(spec.visibility_timeout)))
         };
         demand!(
-            lease.visibility_timeout.map_or_else(by_queue, lasts),
+            timeout.map_or_else(by_queue, lasts),
             "{} is leased from {:?} to {:?}, asked for {:?}",
             grant.message,
             grant.leased_at,
             grant.lease_until,
-            lease.visibility_timeout
+            timeout
         );
         Ok(())
     }
@@ -77,8 +101,11 @@ impl Auditor {
     /// Fewer than wanted are an answer only when the wait is over.
     fn check_wait(&self, lease: &Lease, got: usize, answered: &Answered<'_>) -> Verdict {
         let least = if lease.wait.is_zero() { 0 } else { lease.min_messages.max(1) };
-        // What was granted may have ended before its contents were read.
-        if !self.name_is_stable(&lease.queue, answered.submitted.index) {
+        if lease.reading.look || !self.name_is_stable(&lease.queue, answered.submitted.index) {
+            return Ok(());
+        }
+        // What was granted may have ended before its contents were read; a message of a topic expires while it is leased.
+        if self.reader_named(&lease.queue).is_some() && !self.unseen.is_empty() {
             return Ok(());
         }
         // What is there is waited for to become more, but not for longer than that.
@@ -103,14 +130,14 @@ impl Auditor {
     ) -> Verdict {
         let id = grant.message;
         let granted_at = grant.leased_at;
-        self.check_length(lease, grant, number, answered.submitted.index)?;
+        self.check_length(lease.visibility_timeout, grant, number, answered.submitted.index)?;
         demand!(
             within(granted_at, (answered.submitted.stamp, answered.stamp)),
             "{id} was granted at {granted_at:?}, not between {:?} and {:?}",
             answered.submitted.stamp,
             answered.stamp
         );
-        self.check_history(grant, granted_at)?;
+        self.check_history(None, grant, granted_at)?;
         let Some(message) = self.messages.get(&token) else {
             return Err(Breach(format!("{id} was granted and never sent")));
         };
@@ -134,14 +161,15 @@ impl Auditor {
             message.moved || granted_at >= id.sent_at.plus(message.delay),
             "{id} was granted at {granted_at:?}, before its delay was over"
         );
-        self.check_holds(grant, granted_at)?;
+        demand!(grant.delivery == message.delivery, "{id} was granted as delivery {}", grant.delivery);
+        message.check_holds(grant, granted_at)?;
         if late {
             self.count_late(token, grant, number);
         } else {
-            self.check_counts(grant, number)?;
+            self.check_counts(message, grant)?;
         }
         let Some(message) = self.messages.get(&token) else { return Ok(()) };
-        let unseen = self.unseen.range((id, LeaseGeneration(0))..(id, grant.generation)).next().is_some();
+        let unseen = self.unseen_below(None, id, grant.generation).is_some();
         let first = message.grants.is_empty() && message.base.generation == LeaseGeneration(0);
         if first && !unseen && grant.delivery_count == 1 {
             self.check_not_passed_over(message, granted_at)?;
@@ -156,7 +184,7 @@ impl Auditor {
             } else {
                 Ended::Open
             };
-            let made = Grant { queue: number, asked, granted_at, until, ended, void: false };
+            let made = Grant { queue: number, asked, granted_at, until, ended, void: false, asked_at: None };
             message.grants.insert(grant.generation, made);
             message.changed = answered.index;
         }
@@ -176,9 +204,14 @@ impl Auditor {
     }
 
     /// Generations rise with time, whatever happened between.
-    fn check_history(&mut self, grant: &Granted, granted_at: Timestamp) -> Verdict {
+    pub(super) fn check_history(
+        &mut self,
+        reader: Reader,
+        grant: &Granted,
+        granted_at: Timestamp,
+    ) -> Verdict {
         let (id, generation) = (grant.message, grant.generation);
-        let history = self.history.entry(id).or_default();
+        let history = self.history.entry((reader, id)).or_default();
         if let Some((before, at)) = history.range(..generation).next_back() {
             demand!(*at <= granted_at, "{id}: {generation} was granted before the lower {before}");
         }
@@ -198,8 +231,7 @@ impl Auditor {
         let Some(from) = self.queues.get(&message.queue) else { return Ok(()) };
         let Some(to) = self.queues.get(&number) else { return Ok(()) };
         demand!(grant.dead_letter.is_some(), "{id} of {} was granted by {}", from.name, to.name);
-        let before = (id, LeaseGeneration(0))..(id, grant.generation);
-        let unseen = self.unseen.range(before).next().is_some();
+        let unseen = self.unseen_below(None, id, grant.generation).is_some();
         let may_be_out = from.specs_since(message.last_asked()).any(|spec| message.may_be_out(spec));
         demand!(unseen || may_be_out, "{id} left {} with attempts left", from.name);
         let ends = |spec: &QueueSpec| spec.retention.map_or(Timestamp::NEVER, |age| id.sent_at.plus(age));
@@ -222,40 +254,9 @@ impl Auditor {
         Ok(())
     }
 
-    /// Two leases on one message are never live at once.
-    fn check_holds(&self, grant: &Granted, granted_at: Timestamp) -> Verdict {
-        let Some(message) = self.message(&grant.message) else { return Ok(()) };
-        if let Some((generation, before)) = message.grants.range(..grant.generation).next_back() {
-            demand!(
-                before.ended != Ended::Open || before.void || before.until.0 <= granted_at,
-                "{} is held under {generation} until {:?} and was granted at {granted_at:?}",
-                message.id,
-                before.until.0
-            );
-        }
-        if let Some((generation, after)) = message.grants.range(grant.generation..).next() {
-            demand!(
-                grant.lease_until <= after.granted_at,
-                "{} was granted under {generation} while {} was held",
-                message.id,
-                grant.generation
-            );
-        }
-        for (generation, other) in message.grants.range(..grant.generation) {
-            demand!(
-                other.ended != Ended::Acked,
-                "{} was acked under {generation} and granted again under {}",
-                message.id,
-                grant.generation
-            );
-        }
-        Ok(())
-    }
-
     /// No more deliveries than the limit allows.
-    fn check_counts(&self, grant: &Granted, number: QueueNumber) -> Verdict {
-        let Some(queue) = self.queues.get(&number) else { return Ok(()) };
-        let Some(message) = self.message(&grant.message) else { return Ok(()) };
+    pub(super) fn check_counts(&self, message: &Message, grant: &Granted) -> Verdict {
+        let Some(queue) = self.queues.get(&message.queue) else { return Ok(()) };
         let newest = message.grants.range(grant.generation..).next().is_none();
         let least = message.deliveries().0;
         demand!(
@@ -286,20 +287,29 @@ impl Auditor {
     }
 
     /// No more are held at once than the queue allows.
-    fn check_concurrency(&self, number: QueueNumber, at: Timestamp, answered: &Answered<'_>) -> Verdict {
+    pub(super) fn check_concurrency(
+        &self,
+        number: QueueNumber,
+        at: Timestamp,
+        answered: &Answered<'_>,
+    ) -> Verdict {
         let Some(queue) = self.queues.get(&number) else { return Ok(()) };
         let limit = |spec: &QueueSpec| spec.concurrency_max.unwrap_or(u32::MAX).min(spec.leased_max);
         let limit = queue.specs_since(answered.submitted.index).map(limit).max().unwrap_or(u32::MAX);
-        let held = |grant: &&Grant| grant.queue == number && grant.granted_at <= at && grant.is_held(at);
-        let messages = self.messages.values().filter(|message| message.life == Life::Alive);
-        let held = messages.filter(|message| message.grants.values().rev().take(1).any(|one| held(&one)));
-        let held = held.count();
+        let held = self.held_in(number, at);
         demand!(
             held <= usize::try_from(limit).unwrap_or(usize::MAX),
             "{} has {held} leases at {at:?}, limit {limit}",
             queue.name
         );
         Ok(())
+    }
+
+    /// Leases of a queue or a group that were certainly held at a time.
+    pub(super) fn held_in(&self, number: QueueNumber, at: Timestamp) -> usize {
+        let held = |grant: &&Grant| grant.queue == number && grant.granted_at <= at && grant.is_held(at);
+        let alive = self.deliveries_in(number).filter(|message| message.life == Life::Alive);
+        alive.filter(|message| message.grants.values().rev().take(1).any(|one| held(&one))).count()
     }
 
     /// Remembers what was handed out, for those who come later.

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use millpond_core::command::NewMessage;
-use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber};
+use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
+use millpond_core::outcome::Grant as Granted;
 use millpond_core::row::{DeliveryRow, DeliveryState, MessageContent};
 use millpond_core::spec::{Counted, QueueSpec};
 use millpond_core::time::Timestamp;
 
-use crate::auditor::QueueModel;
+use crate::auditor::{QueueModel, Reader, Verdict, demand};
 
 /// Names a message before it has an id: its attributes.
 pub type Token = u64;
@@ -58,6 +59,8 @@ pub struct Grant {
     pub ended: Ended,
     /// A restore made it worth nothing.
     pub void: bool,
+    /// When its holder last asked for something by its own clock, if the environment remembers that.
+    pub asked_at: Option<Timestamp>,
 }
 
 impl Grant {
@@ -65,6 +68,11 @@ impl Grant {
     #[must_use]
     pub fn is_held(&self, now: Timestamp) -> bool {
         self.ended == Ended::Open && !self.void && self.until.0 > now
+    }
+
+    /// Its holder ended it, or it was taken back for sure.
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self.ended, Ended::Acked | Ended::Nacked | Ended::Undone)
     }
 
     /// It may have been taken back, as if it had never been.
@@ -105,13 +113,17 @@ pub struct Base {
     pub leased: bool,
 }
 
-/// One message.
+/// One message, or what a group had of one: a message of its own, as it were, with the group for its queue.
 #[derive(Clone, Debug)]
 pub struct Message {
     /// What was sent.
     pub content: Arc<MessageContent>,
     /// Its id.
     pub id: MessageId,
+    /// The group.
+    pub reader: Reader,
+    /// What its leases name: its own sequence, or that of the group's delivery.
+    pub delivery: Sequence,
     /// The queue that it is known to be in.
     pub queue: QueueNumber,
     /// Its priority.
@@ -159,6 +171,8 @@ impl Message {
         Self {
             content: Arc::clone(&message.content),
             id,
+            reader: None,
+            delivery: id.sequence,
             queue: queue.number,
             priority: message.priority,
             delay: message.delay.unwrap_or(queue.spec.delay),
@@ -181,6 +195,20 @@ impl Message {
         }
     }
 
+    /// What a group has of a message of its topic, under a delivery of its own.
+    pub(super) fn of_group(message: &Self, group: QueueNumber, delivery: Sequence, index: u64) -> Self {
+        Self {
+            reader: Some(group),
+            delivery,
+            queue: group,
+            changed: index,
+            unsure: LeaseGeneration(0),
+            may_be_stored: false,
+            life: Life::Alive,
+            ..message.clone()
+        }
+    }
+
     /// When its last lease was asked for: the policies that counted at the end of that lease counted then or later.
     pub(super) fn last_asked(&self) -> u64 {
         self.asked_before(LeaseGeneration::HIGHEST)
@@ -198,6 +226,11 @@ impl Message {
             !grant.is_as_if_never() && !taken_back(**generation)
         };
         self.grants.iter().rfind(stands).map_or(0, |(_, grant)| grant.asked)
+    }
+
+    /// There is one lease of it, and there was none before.
+    pub(super) fn was_granted_once(&self) -> bool {
+        self.grants.len() == 1 && self.base.generation == LeaseGeneration(0)
     }
 
     /// It was ready as soon as it was sent.
@@ -233,6 +266,27 @@ impl Message {
             Counted::Failures => self.base.failures + recent >= limit.max,
         });
         spent || spec.lost_lease.in_a_row_max.is_some_and(|most| self.base.lost + recent >= most)
+    }
+
+    /// Two leases on one message are never live at once, and none comes after an ack.
+    pub(super) fn check_holds(&self, grant: &Granted, granted_at: Timestamp) -> Verdict {
+        let (id, own) = (self.id, grant.generation);
+        if let Some((generation, before)) = self.grants.range(..own).next_back() {
+            demand!(
+                before.ended != Ended::Open || before.void || before.until.0 <= granted_at,
+                "{id} is held under {generation} until {:?} and was granted at {granted_at:?}",
+                before.until.0
+            );
+        }
+        if let Some((generation, after)) = self.grants.range(own..).next() {
+            demand!(
+                grant.lease_until <= after.granted_at,
+                "{id} was granted under {generation} while {own} was held"
+            );
+        }
+        let acked = self.grants.range(..own).find(|(_, other)| other.ended == Ended::Acked);
+        demand!(acked.is_none(), "{id} was acked: {acked:?}, and granted again under {own}");
+        Ok(())
     }
 
     /// Highest generation that it is known to have had.

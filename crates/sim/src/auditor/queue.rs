@@ -1,19 +1,25 @@
 //! One queue as its operators know it.
 
-use millpond_core::command::PurgeTarget;
-use millpond_core::id::{QueueNumber, Sequence};
-use millpond_core::row::QueueRow;
+use std::collections::BTreeSet;
+
+use millpond_core::command::{PurgeTarget, Start};
+use millpond_core::id::{MessageId, QueueNumber, Sequence};
+use millpond_core::row::{QueueRow, Role};
 use millpond_core::spec::QueueSpec;
 use millpond_core::time::Timestamp;
 
+use crate::auditor::group_order::HandedOfLog;
 use crate::auditor::order::Handed;
-use crate::auditor::{Answered, Auditor, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Token, Verdict, demand};
+use crate::names::topic_of;
 
 /// One queue.
 #[derive(Clone, Debug)]
 pub struct QueueModel {
     /// Its number.
     pub number: QueueNumber,
+    /// What it stands for.
+    pub role: Role,
     /// Its name.
     pub name: Box<str>,
     /// Its policies.
@@ -44,12 +50,30 @@ pub struct QueueModel {
     pub dead_purged_through: Sequence,
     /// What was handed out in this era.
     pub(super) handed: Vec<Handed>,
+    /// The same of a group.
+    pub(super) handed_of_logs: Vec<HandedOfLog>,
+    /// Of a group: where it began, if somebody heard of that.
+    pub(super) begun: Option<Begun>,
+    /// Of a group: messages that it began behind, at the last look at what is stored, and when that was.
+    pub(super) behind: Option<(u64, BTreeSet<Token>)>,
+    /// Of a group: most runs in one log, at that look, and messages that were taken by their ids since.
+    pub(super) runs: (usize, BTreeSet<MessageId>),
+}
+
+/// Where a group began.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Begun {
+    /// Before all that was there.
+    Earliest,
+    /// Behind what was visible when it was made: that was told then, and had happened by this time.
+    Latest(u64, Timestamp),
 }
 
 impl QueueModel {
     pub(super) fn new(row: &QueueRow, index: u64) -> Self {
         Self {
             number: row.number,
+            role: row.role,
             name: row.name.clone(),
             spec: row.spec.clone(),
             former: Vec::new(),
@@ -65,6 +89,10 @@ impl QueueModel {
             dead_emptied: 0,
             dead_purged_through: row.dead_purged_through,
             handed: Vec::new(),
+            handed_of_logs: Vec::new(),
+            begun: None,
+            behind: None,
+            runs: (0, BTreeSet::new()),
         }
     }
 
@@ -86,14 +114,19 @@ impl QueueModel {
         self.former.push((index, spec.clone()));
     }
 
-    /// It has this row from now on.
-    pub(super) fn take_over(&mut self, row: &QueueRow, index: u64) {
-        if self.spec != row.spec {
-            if self.spec.order != row.spec.order || self.spec.fresh_first != row.spec.fresh_first {
+    /// It has these policies from now on.
+    fn take_policies(&mut self, spec: &QueueSpec, index: u64) {
+        if self.spec != *spec {
+            if self.spec.order != spec.order || self.spec.fresh_first != spec.fresh_first {
                 self.order_changed = index;
             }
-            self.former.push((index, std::mem::replace(&mut self.spec, row.spec.clone())));
+            self.former.push((index, std::mem::replace(&mut self.spec, spec.clone())));
         }
+    }
+
+    /// It has this row from now on.
+    pub(super) fn take_over(&mut self, row: &QueueRow, index: u64) {
+        self.take_policies(&row.spec, index);
         self.annotations = row.annotations.clone();
         self.generation = row.generation;
         self.etag = millpond_core::outcome::etag(row);
@@ -102,30 +135,45 @@ impl QueueModel {
 
 impl Auditor {
     /// A queue was made.
-    pub fn created(&mut self, row: &QueueRow, index: u64) -> Verdict {
+    pub fn created(&mut self, row: &QueueRow, start: Start, answered: &Answered<'_>) -> Verdict {
+        let index = answered.index;
         demand!(!self.names.contains_key(&row.name), "{} was made twice", row.name);
         demand!(!self.queues.contains_key(&row.number), "queue number {} was given twice", row.number);
         self.names.insert(row.name.clone(), row.number);
         self.name_changes.insert(row.name.clone(), index);
-        self.queues.insert(row.number, QueueModel::new(row, index));
+        let mut made = QueueModel::new(row, index);
+        made.begun = match (row.role, start) {
+            (Role::Group { .. }, Start::Latest) => Some(Begun::Latest(index, answered.stamp)),
+            (Role::Group { .. }, Start::Earliest) => Some(Begun::Earliest),
+            _ => None,
+        };
+        self.queues.insert(row.number, made);
         Ok(())
     }
 
-    /// A queue was changed.
+    /// A queue was changed, or a topic and with it its partitions.
     pub fn updated(&mut self, row: &QueueRow, index: u64) {
         if let Some(queue) = self.queues.get_mut(&row.number) {
             queue.take_over(row, index);
         }
+        let follows = |queue: &&mut QueueModel| queue.role == Role::Partition { topic: row.number };
+        for partition in self.queues.values_mut().filter(follows) {
+            partition.take_policies(&row.spec, index);
+        }
     }
 
-    /// A queue was deleted.
+    /// A queue was deleted, or a topic and all that belongs to it.
     pub fn deleted(&mut self, name: &str, index: u64) {
-        let Some(number) = self.names.remove(name) else { return };
-        self.name_changes.insert(name.into(), index);
-        if let Some(queue) = self.queues.get_mut(&number) {
-            queue.alive = false;
-            queue.emptied = index;
-            queue.dead_emptied = index;
+        let part = |other: &str| topic_of(other) == Some(name);
+        let gone = self.names.keys().filter(|other| ***other == *name || part(other));
+        for name in gone.cloned().collect::<Vec<_>>() {
+            let Some(number) = self.names.remove(&name) else { continue };
+            self.name_changes.insert(name, index);
+            if let Some(queue) = self.queues.get_mut(&number) {
+                queue.alive = false;
+                queue.emptied = index;
+                queue.dead_emptied = index;
+            }
         }
     }
 
@@ -172,7 +220,7 @@ impl Auditor {
         let dead = self.messages.values().filter(|one| one.queue == number && one.dead_at.is_some());
         let dead: Vec<_> = dead.map(|message| message.id).collect();
         for id in dead {
-            let unseen = self.unseen_of(id).unwrap_or_default();
+            let unseen = self.unseen_of(None, id).unwrap_or_default();
             let Some(message) = self.by_id.get(&id).and_then(|token| self.messages.get_mut(token)) else {
                 continue;
             };

@@ -26,7 +26,7 @@ impl Amount {
 impl Auditor {
     /// What is stored for sure by the time of an answer.
     fn held_at_least(&self, answered: &Answered<'_>) -> Amount {
-        let doubt = Doubt::about(&[], &self.unseen);
+        let doubt = Doubt::about(&[], self);
         let stays = |message: &&Message| {
             message.life == Life::Alive && !self.may_be_gone(message, &doubt, answered.stamp)
         };

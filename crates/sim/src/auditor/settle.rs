@@ -2,17 +2,19 @@
 
 use millpond_core::command::{LeaseRef, MessageRef, SettleAction, Settlement};
 use millpond_core::limits::{LEASE_MAX, LEASE_MIN};
+use millpond_core::outcome::WhyStale;
 use millpond_core::spec::{AtLimit, Gone};
 
+use crate::auditor::group_settle::Acked;
 use crate::auditor::{Answered, Auditor, Breach, Ended, Life, Verdict, demand};
 
 impl Auditor {
     /// Whether a lease is certainly over, certainly held, or neither.
     fn standing(&self, settlement: &Settlement, answered: &Answered<'_>) -> (bool, bool) {
-        let Some(grant) = self
-            .message(&settlement.lease.message)
-            .and_then(|message| message.grants.get(&settlement.lease.generation))
-        else {
+        let lease = settlement.lease;
+        let own = self.delivery(self.reader_named(&settlement.queue), &lease.message);
+        let own = own.filter(|own| own.delivery == lease.delivery && self.suits(own, settlement));
+        let Some(grant) = own.and_then(|own| own.grants.get(&lease.generation)) else {
             return (true, false);
         };
         let same = self.names.get(&settlement.queue) == Some(&grant.queue);
@@ -20,10 +22,15 @@ impl Auditor {
     }
 
     /// A settlement was reported stale.
-    pub fn check_stale(&self, settlement: &Settlement, answered: &Answered<'_>) -> Verdict {
+    pub fn check_stale(
+        &self,
+        settlement: &Settlement,
+        why: Option<WhyStale>,
+        answered: &Answered<'_>,
+    ) -> Verdict {
         let (_, held) = self.standing(settlement, answered);
         demand!(!held, "{:?} is held and was called stale", settlement.lease);
-        Ok(())
+        why.map_or(Ok(()), |why| self.check_why(settlement, why, answered))
     }
 
     /// A settlement was carried out.
@@ -31,10 +38,18 @@ impl Auditor {
         let lease = settlement.lease;
         let (over, _) = self.standing(settlement, answered);
         demand!(!over, "{lease:?} is stale and was settled: {:?}", settlement.action);
-        let Some(message) = self.by_id.get(&lease.message).and_then(|token| self.messages.get_mut(token))
-        else {
+        if self.comes_late(settlement) {
             return Ok(());
+        }
+        let reader = self.reader_named(&settlement.queue);
+        self.check_within_life(reader, settlement, answered)?;
+        let Some(token) = self.by_id.get(&lease.message).copied() else { return Ok(()) };
+        let queues = &self.queues;
+        let message = match reader {
+            None => self.messages.get_mut(&token),
+            Some(group) => self.progress.get_mut(&(group, token)),
         };
+        let Some(message) = message else { return Ok(()) };
         let newest = message.grants.keys().next_back().copied();
         let newer = message.grants.range(lease.generation..).skip(1);
         for (generation, newer) in newer {
@@ -43,6 +58,7 @@ impl Auditor {
         }
         message.changed = answered.index;
         let Some(grant) = message.grants.get_mut(&lease.generation) else { return Ok(()) };
+        grant.asked_at = settlement.holder.asked_at.or(grant.asked_at).filter(|_| reader.is_some());
         match settlement.action {
             SettleAction::Ack => {
                 demand!(
@@ -51,14 +67,15 @@ impl Auditor {
                 );
                 grant.ended = Ended::Acked;
                 message.life = Life::Acked;
-                let queue = self.queues.get(&grant.queue);
+                let queue = queues.get(&grant.queue);
                 let kept = queue.is_some_and(|queue| !queue.spec.finished_retention.is_zero());
                 message.may_be_stored = kept;
+                self.acks.extend(reader.map(|group| Acked { group, lease, at: answered.submitted.stamp }));
             }
             SettleAction::Nack(_) => grant.ended = Ended::Nacked,
             SettleAction::Extend(timeout) => {
                 // Without a time of its own it lasts as long as the queue said at any time since it was asked for.
-                let specs = self.queues.get(&grant.queue).into_iter();
+                let specs = queues.get(&grant.queue).into_iter();
                 let specs = specs.flat_map(|queue| queue.specs_since(answered.submitted.index));
                 let by_queue = specs.map(|spec| spec.visibility_timeout);
                 let times: Vec<_> = timeout.map_or_else(|| by_queue.collect(), |timeout| vec![timeout]);
@@ -76,10 +93,18 @@ impl Auditor {
         let mut certain = 0;
         for lease in leases {
             let Some(token) = self.by_id.get(&lease.message).copied() else { continue };
-            let Some(message) = self.messages.get_mut(&token) else { continue };
+            let reader = self.reader_of(lease.delivery);
+            let queues = &self.queues;
+            let message = match reader {
+                None => self.messages.get_mut(&token),
+                Some(group) => self.progress.get_mut(&(group, token)),
+            };
+            let Some(message) = message.filter(|message| message.delivery == lease.delivery) else {
+                continue;
+            };
             message.changed = answered.index;
             let Some(grant) = message.grants.get_mut(&lease.generation) else { continue };
-            let alive = self.queues.get(&grant.queue).is_some_and(|queue| queue.alive);
+            let alive = queues.get(&grant.queue).is_some_and(|queue| queue.alive);
             let held = alive && grant.is_held(answered.stamp);
             certain += u64::from(held);
             if held {
@@ -105,7 +130,7 @@ impl Auditor {
         demand!(!held, "{id} was removed while it was held");
         let over = alive && message.queue == number && message.expires.1 <= answered.submitted.stamp;
         demand!(!over, "{id} was removed after it had expired at {:?}", message.expires.1);
-        let unseen = self.unseen_of(id).unwrap_or_default();
+        let unseen = self.unseen_of(None, id).unwrap_or_default();
         if let Some(message) = self.by_id.get(&id).and_then(|token| self.messages.get_mut(token)) {
             message.is_removed(unseen, answered.index);
         }

@@ -1,9 +1,11 @@
 //! The model against what is stored: at rest, and after every failure, when it also learns what became of the commands
 //! that were lost.
 
+use std::collections::BTreeSet;
+
 use millpond_core::id::{QueueNumber, Sequence};
 use millpond_core::remembered::Remembered;
-use millpond_core::row::{DeliveryRow, DeliveryState};
+use millpond_core::row::{DeliveryRow, DeliveryState, QueueRow, Role};
 use millpond_core::spec::{AtLimit, AttemptLimit, Counted, Gone, QueueSpec};
 use millpond_core::time::Timestamp;
 use millpond_store::MemoryDump;
@@ -12,16 +14,52 @@ use crate::auditor::dedup::remembered_until;
 use crate::auditor::doubt::{Doubt, Stored};
 use crate::auditor::queue::within;
 use crate::auditor::{
-    Auditor, Breach, Ended, Grant, Life, Message, QueueModel, Submitted, Token, Verdict, demand,
+    Auditor, Breach, Ended, Grant, Life, Message, QueueModel, Reader, Submitted, Token, Verdict, demand,
 };
+use crate::names::{Kind, kind_of};
+
+/// A queue's row as it counts: a partition has the policies of its topic.
+fn with_policies(row: &QueueRow, dump: &MemoryDump) -> QueueRow {
+    let mut row = row.clone();
+    if let Role::Partition { topic } = row.role
+        && let Some(topic) = dump.queues.iter().find(|other| other.number == topic)
+    {
+        row.spec = topic.spec.clone();
+    }
+    row
+}
+
+/// What is stored, with all marked as deleted that belongs to something deleted: their own rows do not say so.
+fn with_orphans_deleted(dump: &MemoryDump) -> MemoryDump {
+    let mut dump = dump.clone();
+    let mut gone: BTreeSet<QueueNumber> = BTreeSet::new();
+    let known: BTreeSet<QueueNumber> = dump.queues.iter().map(|row| row.number).collect();
+    // In the order of their numbers: what belongs to another was made after it.
+    dump.queues.sort_unstable_by_key(|row| row.number);
+    for row in &mut dump.queues {
+        let lives = |number: &QueueNumber| known.contains(number) && !gone.contains(number);
+        let orphan = match row.role {
+            Role::Queue | Role::Topic => false,
+            Role::Partition { topic } | Role::Group { topic } => !lives(&topic),
+            Role::Cursor { group, log, .. } => !lives(&group) || !lives(&log),
+        };
+        row.deleted |= orphan;
+        if row.deleted {
+            gone.insert(row.number);
+        }
+    }
+    dump
+}
 
 impl Auditor {
     /// Compares with what is stored and takes over what could not be known. `lost`: commands without an answer that may
     /// have been applied. `now`: the latest stamp that can have been used.
     pub fn compare(&mut self, dump: &MemoryDump, lost: &[Submitted], now: Timestamp, index: u64) -> Verdict {
-        let unseen = std::mem::take(&mut self.unseen);
-        let doubt = Doubt::about(lost, &unseen);
-        let stored = Stored::of(dump);
+        let dump = &with_orphans_deleted(dump);
+        let doubt = Doubt::about(lost, self);
+        self.unseen.clear();
+        self.know_stored(&dump.queues, &dump.deliveries);
+        let stored = Stored::of(dump, self);
         self.check_all_or_none(lost, &stored, now)?;
         self.compare_queues(dump, &doubt, index)?;
         for send in &doubt.sends {
@@ -35,11 +73,12 @@ impl Auditor {
             if let Some(message) = self.messages.get_mut(&token) {
                 message.may_be_stored = stored.rows.contains_key(&token);
             }
-            self.compare_message(token, stored.rows.get(&token).copied(), &doubt, now)?;
+            self.compare_delivery(None, token, &stored, &doubt, now)?;
             if let Some(message) = self.messages.get_mut(&token) {
                 message.changed = index;
             }
         }
+        self.compare_groups(&stored, &doubt, (now, index))?;
         self.compare_chunks(dump, now, false)?;
         self.compare_calls(dump, &doubt, now)?;
         self.compare_dedup(dump, now)
@@ -49,9 +88,11 @@ impl Auditor {
         let names: Vec<_> = self.names.iter().map(|(name, number)| (name.clone(), *number)).collect();
         for (name, number) in names {
             let row = dump.queues.iter().find(|row| row.number == number && !row.deleted);
-            let doubtful = doubt.names.contains(&*name);
+            let doubtful = doubt.is_about_name(&name);
             let Some(row) = row else {
-                demand!(doubtful, "queue {name} is not stored any more");
+                let part = matches!(kind_of(&name), Kind::Group | Kind::Partition);
+                let unused = self.unused_go && part;
+                demand!(doubtful || unused, "queue {name} is not stored any more");
                 // It may have been changed before it was deleted.
                 if let Some(queue) = self.queues.get_mut(&number) {
                     doubt.updates_of(&name).for_each(|update| queue.may_have_had(&update.spec, index));
@@ -59,6 +100,7 @@ impl Auditor {
                 self.deleted(&name, index);
                 continue;
             };
+            let row = &with_policies(row, dump);
             let Some(queue) = self.queues.get_mut(&number) else { continue };
             let paused = row.paused_at.is_some();
             demand!(doubtful || queue.paused == paused, "queue {name} is stored with paused: {paused}");
@@ -98,14 +140,14 @@ impl Auditor {
                 }
             }
         }
-        for row in dump.queues.iter().filter(|row| !row.deleted && !self.names.contains_key(&row.name)) {
-            let may_be_made = doubt.updates_of(&row.name).any(|update| update.allow_missing);
-            let known = doubt.names.contains(&*row.name) || may_be_made;
+        let named = || dump.queues.iter().filter(|row| !row.role.is_cursor());
+        for row in named().filter(|row| !row.deleted && !self.names.contains_key(&row.name)) {
+            let known = doubt.is_about_name(&row.name) || doubt.may_be_made(&row.name);
             demand!(known, "queue {} is stored and was never made", row.name);
         }
-        let new = dump.queues.iter().filter(|row| !self.queues.contains_key(&row.number));
+        let new = named().filter(|row| !self.queues.contains_key(&row.number));
         for row in new.collect::<Vec<_>>() {
-            self.queues.insert(row.number, QueueModel::new(row, index));
+            self.queues.insert(row.number, QueueModel::new(&with_policies(row, dump), index));
             self.name_changes.insert(row.name.clone(), index);
             if row.deleted {
                 self.queues.entry(row.number).and_modify(|queue| queue.alive = false);
@@ -124,19 +166,20 @@ impl Auditor {
         }
     }
 
-    fn compare_message(
+    pub(super) fn compare_delivery(
         &mut self,
+        reader: Reader,
         token: Token,
-        row: Option<&DeliveryRow>,
+        stored: &Stored<'_>,
         doubt: &Doubt<'_>,
         now: Timestamp,
     ) -> Verdict {
-        let Some(message) = self.messages.get(&token) else { return Ok(()) };
+        let row = stored.row(reader, token);
+        let Some(message) = self.delivery_of(reader, token) else { return Ok(()) };
         let finished = row.is_some_and(|row| row.state == DeliveryState::Completed);
-        let doubted = |message: &Message| doubt.messages.contains(&message.id);
         match row.filter(|_| !finished) {
             None => {
-                let acked = message.life == Life::Acked || doubted(message);
+                let acked = message.life == Life::Acked || doubt.is_about(message);
                 demand!(!finished || acked, "{} is completed and was never acked", message.id);
                 demand!(
                     message.life != Life::Alive || acked || self.may_be_gone(message, doubt, now),
@@ -147,7 +190,7 @@ impl Auditor {
                     message.grants
                 );
                 self.check_held(message, None, doubt, now)?;
-                if let Some(message) = self.messages.get_mut(&token) {
+                if let Some(message) = self.delivery_mut(reader, token) {
                     message.leave(finished);
                 }
             }
@@ -155,7 +198,7 @@ impl Auditor {
                 demand!(message.life == Life::Alive, "{} is stored, but was {:?}", message.id, message.life);
                 self.check_held(message, Some(row), doubt, now)?;
                 self.check_row(message, row, doubt)?;
-                self.adopt(token, row, doubt);
+                self.adopt(reader, token, row, doubt);
             }
         }
         Ok(())
@@ -171,7 +214,8 @@ impl Auditor {
     ) -> Verdict {
         for (generation, grant) in &message.grants {
             let alive = self.queues.get(&grant.queue).is_some_and(|queue| queue.alive);
-            if !alive || !grant.is_held(now) || doubt.leases.contains(&(message.id, *generation)) {
+            let settled = doubt.leases.contains(&(message.reader, message.id, *generation));
+            if !alive || !grant.is_held(now) || settled {
                 continue;
             }
             let held = row
@@ -185,9 +229,11 @@ impl Auditor {
     pub(super) fn check_row(&self, message: &Message, row: &DeliveryRow, doubt: &Doubt<'_>) -> Verdict {
         let id = message.id;
         let Some(queue) = self.queues.get(&message.queue) else { return Ok(()) };
-        let doubtful = doubt.messages.contains(&id);
+        let doubtful = doubt.is_about(message);
+        let place = self.place_of(row);
         // What a lost command took back was never granted, and the policies count that it had before.
-        let asked = message.asked_without(|generation| doubt.undone.contains(&(id, generation)));
+        let asked =
+            message.asked_without(|generation| doubt.undone.contains(&(message.reader, id, generation)));
         let specs: Vec<&QueueSpec> = queue.specs_since(asked).collect();
         let may_be_out = |spec: &QueueSpec| doubtful || message.may_be_out(spec);
         demand!(row.message_id() == id, "{id} is stored as {}", row.message_id());
@@ -197,16 +243,17 @@ impl Auditor {
             message.highest(),
             row.lease_generation
         );
+        demand!(row.sequence == message.delivery, "{id} is stored as delivery {}", row.sequence);
         if doubt.afresh.contains(&id) {
             return Ok(());
         }
         demand!(
-            message.moved || row.queue != message.queue || within(row.expires_at, message.expires),
+            message.moved || place != message.queue || within(row.expires_at, message.expires),
             "{id} is to expire at {:?}, stored is {:?}",
             message.expires,
             row.expires_at
         );
-        if row.queue != message.queue {
+        if place != message.queue {
             let moves =
                 |spec: &QueueSpec| may_be_out(spec) && matches!(spec.at_limit, AtLimit::MoveTo { .. });
             let allowed = row.dead_letter.is_some() && specs.iter().any(|spec| moves(spec));
@@ -250,30 +297,33 @@ impl Auditor {
     }
 
     /// Takes over a row that was found to be allowed.
-    fn adopt(&mut self, token: Token, row: &DeliveryRow, doubt: &Doubt<'_>) {
-        let Some(queue) = self.queues.get(&row.queue) else { return };
+    pub(super) fn adopt(&mut self, reader: Reader, token: Token, row: &DeliveryRow, doubt: &Doubt<'_>) {
+        let place = self.place_of(row);
+        let Some(queue) = self.queues.get(&place) else { return };
         let purged = row.state == DeliveryState::Leased && row.entered <= queue.purged_through;
-        let Some(message) = self.messages.get_mut(&token) else { return };
-        if row.queue != message.queue {
-            message.queue = row.queue;
+        let name = queue.name.clone();
+        let Some(message) = self.delivery_mut(reader, token) else { return };
+        if place != message.queue {
+            message.queue = place;
             message.moved = true;
         }
         message.revived |= doubt.afresh.contains(&message.id);
         message.home = row.dead_letter.as_ref().map(|dead| dead.queue.clone());
-        message.home.take_if(|home| *home == queue.name);
-        message.adopt(row, |generation| doubt.undone.contains(&(row.message_id(), generation)));
+        message.home.take_if(|home| *home == name);
+        message.adopt(row, |generation| doubt.undone.contains(&(reader, row.message_id(), generation)));
         message.purged = purged.then(|| message.purged.unwrap_or(Timestamp::NEVER));
         if row.state == DeliveryState::Leased {
             let unseen = Grant {
-                queue: row.queue,
+                queue: place,
                 asked: 0,
                 granted_at: row.leased_at,
                 until: (row.due_at, row.due_at),
                 ended: Ended::PerhapsUndone,
                 void: false,
+                asked_at: None,
             };
             message.grants.entry(row.lease_generation).or_insert(unseen);
-            let history = self.history.entry(message.id).or_default();
+            let history = self.history.entry((reader, row.message_id())).or_default();
             history.entry(row.lease_generation).or_insert(row.leased_at);
         }
     }
@@ -284,16 +334,19 @@ impl Auditor {
         if !queue.alive || message.purged.is_some() || message.expires.0 <= now {
             return true;
         }
-        if doubt.names.contains(&*queue.name) {
+        if doubt.is_about_name(&queue.name) {
             return true;
         }
         if message.dead_at.is_some() {
             return false;
         }
+        if message.reader.is_some() && !self.is_in_live_log(message) {
+            return true;
+        }
         if message.moved && queue.emptied > message.sent_index {
             return true;
         }
-        let doubtful = doubt.messages.contains(&message.id);
+        let doubtful = doubt.is_about(message);
         let mut specs = queue.specs_since(message.last_asked());
         specs.any(|spec| {
             if !(doubtful || message.may_be_out(spec)) {
@@ -333,7 +386,9 @@ impl Auditor {
             let (Some(number), Remembered::Sent(sent)) = (row.key.queue, &row.answer) else { continue };
             let Some(queue) = self.queues.get(&number) else { continue };
             let mut windows = queue.specs_since(0).map(|spec| remembered_until(spec, sent.sent_at));
-            let allowed = windows.any(|window| row.expires_at == window);
+            // On a topic a message may have had a shorter life of its own.
+            let is_log = queue.role.is_log();
+            let allowed = windows.any(|window| row.expires_at == window || is_log && row.expires_at < window);
             demand!(allowed, "key {} is remembered until {:?}", row.key.key, row.expires_at);
             let known = self.dedup.contains_key(&(number, row.key.key.clone()));
             if !known && queue.alive {
@@ -348,14 +403,18 @@ impl Auditor {
         self.era += 1;
         self.space_low = false;
         self.lose_uploads();
+        self.acks.clear();
+        let grants = self.progress.values_mut().flat_map(|own| own.grants.values_mut());
+        grants.for_each(|grant| grant.asked_at = None);
         for queue in self.queues.values_mut() {
             queue.handed.clear();
+            queue.handed_of_logs.clear();
         }
     }
 
     /// Leases found in a restored copy belong to nobody.
     pub fn void_all_leases(&mut self) {
-        for message in self.messages.values_mut() {
+        for message in self.messages.values_mut().chain(self.progress.values_mut()) {
             for grant in message.grants.values_mut() {
                 grant.void = true;
             }

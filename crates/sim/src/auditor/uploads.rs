@@ -178,6 +178,8 @@ impl Auditor {
             demand!(*content == message.content, "{open:?} came with other content than was sent");
         }
         if let Some(generation) = open.generation {
+            let log = self.queues.get(&message.queue).is_some_and(|log| log.role.is_log());
+            demand!(!log, "{open:?} names a lease, of which topics have none");
             let grant = message.grants.get(&generation);
             let over = grant.is_none_or(|grant| grant.is_over(answered.submitted.stamp));
             let unsure = grant.is_some() || !self.unseen.is_empty();

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use millpond_core::command::{Browse, Cursor};
 use millpond_core::id::{LeaseGeneration, QueueNumber};
 use millpond_core::outcome::Browsed;
-use millpond_core::row::{DeliveryRow, DeliveryState, DueKey, MessageContent, ReadyKey};
+use millpond_core::row::{DeliveryRow, DeliveryState, DueKey, MessageContent, ReadyKey, Role};
 use millpond_core::time::Timestamp;
 
 use crate::auditor::doubt::Doubt;
 use crate::auditor::queue::within;
-use crate::auditor::{Answered, Auditor, Breach, Life, Message, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Breach, Life, Message, QueueModel, Verdict, demand};
 
 impl Auditor {
     /// A message is shown as one of queue `number`. What was answered about it since the look was asked for may have
@@ -27,7 +27,7 @@ impl Auditor {
         let Some(message) = self.message(&id) else {
             return Err(Breach(format!("{id} is shown and was never sent")));
         };
-        demand!(row.queue == number, "{id} of queue {} is shown in queue {number}", row.queue);
+        demand!(self.is_within(row.queue, number), "{id} of queue {} is shown in queue {number}", row.queue);
         demand!(row.priority == message.priority, "{id} is shown with priority {}", row.priority);
         demand!(
             content.is_none_or(|content| *content == message.content),
@@ -48,7 +48,7 @@ impl Auditor {
         if finished {
             return Ok(());
         }
-        let doubt = Doubt::about(&[], &self.unseen);
+        let doubt = Doubt::about(&[], self);
         self.check_row(message, row, &doubt)?;
         let home = row.dead_letter.as_ref().map(|dead| dead.queue.clone());
         let queue = self.queues.get(&number);
@@ -66,15 +66,22 @@ impl Auditor {
         Ok(())
     }
 
+    /// Whether what is in one queue is in another: messages of partitions are in their topic, too.
+    fn is_within(&self, own: QueueNumber, number: QueueNumber) -> bool {
+        let is_part = |queue: &QueueModel| queue.role == Role::Partition { topic: number };
+        own == number || self.queues.get(&own).is_some_and(is_part)
+    }
+
     /// Whether a message certainly was in a queue, and in the same state, all the time since a look was asked for.
     pub fn is_certain(&self, message: &Message, number: QueueNumber, answered: &Answered<'_>) -> bool {
         let unleased = message.grants.is_empty() && message.base.generation == LeaseGeneration(0);
         message.life == Life::Alive
-            && message.queue == number
+            && self.is_within(message.queue, number)
+            && self.queues.get(&message.queue).is_some_and(|queue| queue.alive)
             && message.changed < answered.submitted.index
             && message.expires.0 > answered.stamp
             && message.purged.is_none()
-            && self.unseen_of(message.id).is_none()
+            && self.unseen_of(message.reader, message.id).is_none()
             && message.dead_at.map_or(unleased, |at| at < answered.submitted.stamp)
     }
 
@@ -129,9 +136,18 @@ impl Auditor {
         answered: &Answered<'_>,
     ) -> Verdict {
         let shown: BTreeSet<_> = page.deliveries.iter().map(DeliveryRow::message_id).collect();
-        for message in self.messages.values().filter(|one| self.is_certain(one, number, answered)) {
+        let is_log = self.queues.get(&number).is_some_and(|queue| queue.role.is_log());
+        let whole = browse.after.is_none() && page.next.is_none();
+        let own = |one: &&Message| one.queue == number && self.is_certain(one, number, answered);
+        for message in self.messages.values().filter(own) {
             let Some(place) = place_of(message, browse.state) else { continue };
             let taken_out = browse.contents && self.may_be_taken_out(message, answered);
+            // In a log its place is a number that nobody is told.
+            if is_log {
+                let left_out = whole && !taken_out && !shown.contains(&message.id);
+                demand!(!left_out, "{} is {:?} and is left out of a whole log", message.id, browse.state);
+                continue;
+            }
             let in_time = match place {
                 Cursor::Ready(_) => true,
                 Cursor::Due(key) => {

@@ -4,11 +4,13 @@ use millpond_core::command::LeaseRef;
 use millpond_core::outcome::{DataView, Grant};
 use millpond_core::{Command, Outcome, Rejection, Stamp};
 use millpond_engine::environment::{Action, EnvironmentAnswer, Ticket};
+use millpond_store::MemoryDump;
 
 use super::World;
 use crate::auditor::{Answered, Breach, Submitted, Verdict, demand};
 use crate::faults::Fault;
-use crate::workload::{Reading, Sending, data_of, predict};
+use crate::names::{Kind, kind_of};
+use crate::workload::{Hand, Reading, Sending, data_of, predict};
 
 /// At rest an answer has to come within so many rounds: one for each page of what is stored, and a few.
 const ROUNDS_TO_ANSWER: usize = 2_000;
@@ -21,7 +23,7 @@ impl World {
         };
         self.index += 1;
         self.trace.note(|| format!("#{ticket} -> {:?}", answer.outcome));
-        self.coverage.outcome(&answer.outcome);
+        self.coverage.outcome(&submitted.command, &answer.outcome);
         let answered = Answered {
             submitted: &submitted,
             outcome: &answer.outcome,
@@ -31,7 +33,8 @@ impl World {
         };
         if let Outcome::Leased(grants) = &answer.outcome {
             for grant in grants {
-                self.auditor.unseen.remove(&(grant.message, grant.generation));
+                let reader = self.auditor.reader_of(grant.delivery);
+                self.auditor.unseen.remove(&(reader, grant.message, grant.generation));
             }
         }
         predict(&mut self.auditor, &answered)?;
@@ -47,7 +50,11 @@ impl World {
 
     /// Grants reach their consumer, or go back.
     fn hand_over(&mut self, submitted: &Submitted, grants: &[Grant]) {
-        let Command::Lease(lease) = &submitted.command else { return };
+        let (queue, look) = match &submitted.command {
+            Command::Lease(lease) => (lease.queue.clone(), lease.reading.look),
+            Command::LeaseMessage(lease) => (lease.queue.clone(), lease.reading.look),
+            _ => return,
+        };
         let leases: Vec<LeaseRef> = grants.iter().map(Grant::lease).collect();
         let gone = self.abandoned.contains(&submitted.ticket);
         if gone || (self.faults_on && self.streams.faults.chance(40)) {
@@ -57,8 +64,12 @@ impl World {
             self.submit(Command::Undo(leases));
             return;
         }
-        for lease_ref in leases {
-            self.workload.take(&lease.queue, lease_ref);
+        for lease in leases {
+            if look {
+                self.workload.retired.push(Hand { queue: queue.clone(), lease });
+            } else {
+                self.workload.take(&queue, lease);
+            }
         }
     }
 
@@ -136,12 +147,18 @@ impl World {
     }
 
     /// Asks for every queue and compares its counts with the model. Nothing is under way.
-    pub(super) fn compare_counts(&mut self) -> Verdict {
+    pub(super) fn compare_counts(&mut self, dump: &MemoryDump) -> Verdict {
         let names: Vec<_> = self.auditor.names.keys().cloned().collect();
         for name in names {
             let Some(view) = self.look_at(&name)? else { continue };
             let Some(number) = self.auditor.names.get(&name) else { continue };
             let counters = view.counters;
+            if kind_of(&name) != Kind::Queue {
+                let known = self.auditor.amounts(*number, dump);
+                let counted = [counters.ready, counters.delayed, counters.leased];
+                demand!(counted == known, "{name} counts {counters:?}, known are {known:?}");
+                continue;
+            }
             let alive = |message: &&crate::auditor::Message| {
                 message.queue == *number && message.life == crate::auditor::Life::Alive
             };

@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use millpond_core::Command;
-use millpond_core::command::{DeleteQueue, Lease, Require, Settle, SettleAction, Settlement, WaiterId};
-use millpond_core::limits::IDEMPOTENCY_WINDOW_MAX;
+use millpond_core::command::{
+    DeleteQueue, Holder, Lease, Reading, Require, Settle, SettleAction, Settlement, WaiterId,
+};
+use millpond_core::limits::{GROUP_UNUSED_MAX, IDEMPOTENCY_WINDOW_MAX};
 
 use super::World;
 use crate::auditor::{Breach, Verdict, demand};
+use crate::names::{Kind, kind_of};
+use crate::workload::is_poisoned;
 
 /// Rounds in which everything has to be worked off.
 const ROUNDS: u64 = 400;
@@ -21,6 +25,7 @@ impl World {
         self.bring_all_back()?;
         for round in 1..=ROUNDS {
             if self.left()? == 0 {
+                self.leave_unused()?;
                 return self.remove_everything();
             }
             self.work_off()?;
@@ -38,29 +43,28 @@ impl World {
         self.rest()
     }
 
-    /// Messages that are not dead.
+    /// Messages that are not dead, and those that a group did not settle and that do not fail for ever.
     fn left(&mut self) -> Result<u64, Breach> {
         let names: Vec<_> = self.auditor.names.keys().cloned().collect();
         let mut left = 0;
         for name in names {
-            let counters = self.look_at(&name)?.map(|view| view.counters).unwrap_or_default();
-            left += counters.ready + counters.delayed + counters.leased;
+            match kind_of(&name) {
+                Kind::Queue => {
+                    let counters = self.look_at(&name)?.map(|view| view.counters).unwrap_or_default();
+                    left += counters.ready + counters.delayed + counters.leased;
+                }
+                Kind::Group => left += self.auditor.owed(&name),
+                Kind::Partition | Kind::Topic => {}
+            }
         }
         Ok(left)
     }
 
     fn work_off(&mut self) -> Verdict {
-        let names: Vec<_> = self.auditor.names.keys().cloned().collect();
-        for queue in names {
-            self.submit(Command::Lease(Lease {
-                queue,
-                max_messages: 100,
-                min_messages: 1,
-                visibility_timeout: Some(Duration::from_secs(600)),
-                wait: Duration::ZERO,
-                max_wait: None,
-                waiter: WaiterId(0),
-            }));
+        let sources = self.auditor.names.keys();
+        let sources = sources.filter(|name| matches!(kind_of(name), Kind::Group | Kind::Queue));
+        for queue in sources.cloned().collect::<Vec<_>>() {
+            self.lease_all(queue);
         }
         self.rest()?;
         let hands = std::mem::take(&mut self.workload.hands);
@@ -70,7 +74,12 @@ impl World {
                 .map(|hand| Settlement {
                     queue: hand.queue.clone(),
                     lease: hand.lease,
-                    action: SettleAction::Ack,
+                    action: if is_poisoned(&self.auditor, &hand.lease.message) {
+                        SettleAction::Nack(Some(Duration::ZERO))
+                    } else {
+                        SettleAction::Ack
+                    },
+                    holder: Holder::default(),
                 })
                 .collect();
             if !settlements.is_empty() {
@@ -80,6 +89,43 @@ impl World {
         }
         self.workload.retired.extend(hands);
         self.rest()
+    }
+
+    fn lease_all(&mut self, queue: Box<str>) {
+        self.submit(Command::Lease(Lease {
+            queue,
+            max_messages: 100,
+            min_messages: 1,
+            visibility_timeout: Some(Duration::from_secs(600)),
+            wait: Duration::ZERO,
+            max_wait: None,
+            waiter: WaiterId(0),
+            reading: Reading::default(),
+        }));
+    }
+
+    /// Groups that nobody reads and partitions that are empty go by themselves; a group that is read stays.
+    fn leave_unused(&mut self) -> Verdict {
+        let groups = self.auditor.names.keys().filter(|name| kind_of(name) == Kind::Group);
+        let groups: Vec<_> = groups.cloned().collect();
+        let used = self.streams.latency.pick(&groups).cloned();
+        self.auditor.unused_go = true;
+        for _ in 0..2 {
+            self.clock.pass(GROUP_UNUSED_MAX / 2 + Duration::from_secs(3600));
+            self.rest()?;
+            if let Some(used) = &used {
+                self.lease_all(used.clone());
+                self.rest()?;
+            }
+        }
+        // They are looked for every hour, and messages expire before.
+        self.clock.pass(Duration::from_secs(2 * 3600));
+        self.rest()?;
+        let parts =
+            self.auditor.names.keys().filter(|name| matches!(kind_of(name), Kind::Group | Kind::Partition));
+        let left: Vec<_> = parts.collect();
+        demand!(left.iter().copied().eq(used.iter()), "{left:?} are left, {used:?} is used");
+        Ok(())
     }
 
     /// Deletes every queue; in the end nothing is stored.
@@ -106,6 +152,8 @@ impl World {
         demand!(dump.messages.is_empty(), "left without a delivery: {:?}", dump.messages);
         demand!(dump.queues.is_empty(), "queues left: {:?}", dump.queues);
         demand!(dump.counters.is_empty(), "counters left: {:?}", dump.counters);
+        demand!(dump.segments.is_empty(), "segments left: {:?}", dump.segments);
+        demand!(dump.runs.is_empty(), "runs left: {:?}", dump.runs);
         demand!(dump.dedup.is_empty(), "keys left: {:?}", dump.dedup);
         demand!(dump.chunks.is_empty(), "{} chunks left", dump.chunks.len());
         demand!(dump.uploads.is_empty(), "uploads left: {:?}", dump.uploads);

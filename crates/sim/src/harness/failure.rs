@@ -202,7 +202,7 @@ impl World {
             let Some(submitted) = self.tickets.remove(ticket) else { continue };
             self.walks.remove(ticket);
             // Grants whose contents were being read are durable, and are taken back.
-            if doubtful || matches!(submitted.command, Command::Lease(_)) {
+            if doubtful || matches!(submitted.command, Command::Lease(_) | Command::LeaseMessage(_)) {
                 lost.push(submitted);
             }
             self.abandoned.remove(ticket);

@@ -10,6 +10,7 @@ use millpond_store::MemoryDump;
 
 use super::World;
 use crate::auditor::{Breach, Verdict, demand, is_gone};
+use crate::names::{Kind, kind_of};
 
 const STATES: [DeliveryState; 6] = [
     DeliveryState::Delayed,
@@ -35,7 +36,8 @@ impl World {
                 stored.entry((row.queue, row.state)).or_default().insert(Cursor::of(row), row);
             }
         }
-        let names: Vec<_> = self.auditor.names.iter().map(|(name, number)| (name.clone(), *number)).collect();
+        let names = self.auditor.names.iter().filter(|(name, _)| kind_of(name) != Kind::Group);
+        let names: Vec<_> = names.map(|(name, number)| (name.clone(), *number)).collect();
         for (name, number) in names {
             for state in STATES {
                 let expected = stored.remove(&(number, state)).unwrap_or_default();

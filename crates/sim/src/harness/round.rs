@@ -1,8 +1,5 @@
 //! What the engine asks for, what it is told, and what breaks meanwhile.
 
-use millpond_core::id::{LeaseGeneration, MessageId, Sequence};
-use millpond_core::row::DeliveryState;
-use millpond_core::{ChangeSet, DeliveryChange};
 use millpond_engine::environment::{Action, Ticket};
 
 use super::World;
@@ -11,32 +8,13 @@ use crate::clock::ClockFault;
 use crate::faults::{Fault, draw_commit_fault};
 use crate::io::{Event, Question};
 
-/// Messages that a commit removes.
-fn removed(changes: &ChangeSet) -> impl Iterator<Item = Sequence> + '_ {
-    changes.deliveries.iter().filter_map(|change| match change {
-        DeliveryChange::Remove(sequence) => Some(*sequence),
-        DeliveryChange::Insert(_) | DeliveryChange::Update(_) => None,
-    })
-}
-
-/// Leases that a commit leaves in somebody's hands.
-fn granted(changes: &ChangeSet) -> impl Iterator<Item = (MessageId, LeaseGeneration)> + '_ {
-    changes.deliveries.iter().filter_map(|change| match change {
-        DeliveryChange::Insert(row) | DeliveryChange::Update(row) => {
-            (row.state == DeliveryState::Leased).then(|| (row.message_id(), row.lease_generation))
-        }
-        DeliveryChange::Remove(_) => None,
-    })
-}
-
 impl World {
     pub(super) fn carry_out(&mut self, actions: Vec<Action>) -> Verdict {
         for action in actions {
             match action {
                 Action::Commit(changes) => {
                     self.trace.note_commit(&changes);
-                    self.auditor.unseen.extend(granted(&changes));
-                    self.auditor.removals.extend(removed(&changes).map(|sequence| (sequence, self.index)));
+                    self.auditor.told(&changes, self.index);
                     self.io.commit(*changes);
                 }
                 Action::Rows(id, keys) => {

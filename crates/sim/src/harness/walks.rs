@@ -13,14 +13,20 @@ use millpond_engine::{BulkStep, BulkWalk, Which};
 
 use super::World;
 use crate::auditor::{Breach, Submitted, Verdict, demand};
+use crate::names::{Kind, kind_of};
 
 /// Keys to choose from.
 const KEYS: u64 = 40;
 
 impl World {
+    fn queue_names(&self) -> Vec<Box<str>> {
+        let known = self.auditor.names.keys().filter(|name| kind_of(name) == Kind::Queue);
+        known.cloned().collect()
+    }
+
     /// Somebody brings dead letters back.
     pub(super) fn start_a_walk(&mut self) {
-        let known: Vec<_> = self.auditor.names.keys().cloned().collect();
+        let known: Vec<_> = self.queue_names();
         let dead = self.auditor.messages.values();
         let dead = dead.filter(|message| message.dead_at.is_some() || message.home.is_some());
         let dead: Vec<_> = dead.map(|message| (message.queue, message.id)).collect();
@@ -86,7 +92,7 @@ impl World {
 
     /// With nobody else there, a replay brings back every dead letter of a queue, and a redrive to another queue moves it.
     pub(super) fn bring_all_back(&mut self) -> Verdict {
-        let names: Vec<_> = self.auditor.names.keys().cloned().collect();
+        let names = self.queue_names();
         for name in &names {
             let Some(view) = self.look_at(name)? else { continue };
             let (dead, died) = (view.counters.dead, view.counters.total_dead);

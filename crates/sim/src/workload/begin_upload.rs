@@ -8,10 +8,11 @@ use millpond_core::{Command, Outcome, Rejection};
 
 use super::{Scene, large, send};
 use crate::auditor::{Answered, Auditor, Verdict, demand};
+use crate::names::{Kind, kind_of};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
-    let queue = scene.queue();
-    let mut message = send::draw_message(scene);
+    let queue = scene.destination();
+    let mut message = send::draw_message(scene, kind_of(&queue) != Kind::Queue);
     let token = scene.workload.token();
     let random = &mut *scene.random;
     let told = if random.chance(600) { large::bytes_of(token, &scene.auditor.settings) } else { 0 };
@@ -54,6 +55,7 @@ pub(super) fn predict(auditor: &mut Auditor, begin: &BeginUpload, answered: &Ans
                 Rejection::QueueNotFound { name } => {
                     *name == begin.queue && auditor.queue(&begin.queue).is_none()
                 }
+                Rejection::Unsuited { .. } => kind_of(&begin.queue) == Kind::Group,
                 Rejection::OutOfRange { .. } => !is_valid(auditor, begin),
                 Rejection::StorageFull => auditor.space_low,
                 Rejection::DedupLimit { limit } => auditor.keys_may_be_full(*limit),

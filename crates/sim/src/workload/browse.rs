@@ -8,6 +8,7 @@ use millpond_core::{Command, Outcome, Rejection};
 
 use super::Scene;
 use crate::auditor::{Answered, Auditor, Verdict, demand};
+use crate::names::{Kind, kind_of};
 
 fn draw_times(scene: &mut Scene<'_>) -> (Option<Timestamp>, Option<Timestamp>) {
     let known: Vec<_> = scene.auditor.messages.values().map(|message| message.id.sent_at).collect();
@@ -28,7 +29,7 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     {
         return Command::Browse(seen);
     }
-    let queue = scene.queue();
+    let queue = scene.shelf();
     let state = match scene.random.below(100) {
         0..35 => DeliveryState::Ready,
         35..65 => DeliveryState::Dead,
@@ -80,6 +81,10 @@ pub(super) fn predict(auditor: &mut Auditor, browse: &Browse, answered: &Answere
         Outcome::Rejected(Rejection::QueueNotFound { .. }) => {
             let stable = auditor.name_is_stable(&browse.queue, answered.submitted.index);
             demand!(auditor.queue(&browse.queue).is_none() || !stable, "{} was not found", browse.queue);
+            Ok(())
+        }
+        Outcome::Rejected(Rejection::Unsuited { .. }) => {
+            demand!(kind_of(&browse.queue) == Kind::Group, "{} cannot be looked at", browse.queue);
             Ok(())
         }
         Outcome::Rejected(Rejection::OutOfRange { field, .. }) => {

@@ -26,6 +26,11 @@ pub(super) fn predict(auditor: &mut Auditor, wanted: &MessageRef, answered: &Ans
             demand!(*message == wanted.message && !free, "{message} was called leased");
             Ok(())
         }
+        Outcome::Rejected(Rejection::Unsuited { name, .. }) => {
+            let log = auditor.queue(name).is_some_and(|queue| queue.role.is_log());
+            demand!(log, "{name} is called no queue");
+            Ok(())
+        }
         Outcome::Rejected(rejection) => get_message::refused(auditor, wanted, rejection, answered),
         _ => answered.out_of_place(),
     }

@@ -8,7 +8,7 @@ use super::Scene;
 use crate::auditor::{Answered, Auditor, Verdict, demand};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
-    let name = scene.queue();
+    let name = scene.victim();
     let etag = match scene.random.below(5) {
         0 => Some("0-0".into()),
         1 => scene.auditor.queue(&name).map(|queue| queue.etag.clone().into()),

@@ -7,6 +7,7 @@ use millpond_core::{Command, Outcome, Rejection};
 
 use super::Scene;
 use crate::auditor::{Answered, Auditor, Message, Verdict, demand};
+use crate::names::{Kind, kind_of};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     let dead = |message: &Message| message.dead_at.is_some() || message.home.is_some();
@@ -25,6 +26,11 @@ pub(super) fn predict(auditor: &mut Auditor, moves: &MoveMessages, answered: &An
         Outcome::Rejected(Rejection::QueueNotFound { name }) => {
             let named = *name == moves.queue || Some(name) == moves.to.as_ref();
             demand!(named && auditor.queue(name).is_none(), "{name} was not found");
+            Ok(())
+        }
+        Outcome::Rejected(Rejection::Unsuited { name, .. }) => {
+            let named = *name == moves.queue || Some(name) == moves.to.as_ref();
+            demand!(named && kind_of(name) != Kind::Queue, "{name} is called no queue");
             Ok(())
         }
         Outcome::Rejected(Rejection::OutOfRange { field, .. }) => {

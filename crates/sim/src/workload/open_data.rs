@@ -7,6 +7,7 @@ use millpond_core::{Command, Outcome, Rejection};
 
 use super::{Hand, Scene, lease};
 use crate::auditor::{Answered, Auditor, Life, Verdict, demand};
+use crate::names;
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     let large = |hand: &&Hand| {
@@ -23,6 +24,10 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     {
         let generation = if scene.random.chance(250) { None } else { Some(hand.lease.generation) };
         let (queue, message) = (hand.queue.clone(), hand.lease.message);
+        // Who reads in a group has to ask its topic, where nobody needs a lease.
+        let topic = names::topic_of(&queue).filter(|_| scene.random.chance(900)).map(Into::into);
+        let generation = if topic.is_some() { None } else { generation };
+        let queue = topic.unwrap_or(queue);
         return Command::OpenData(OpenData { queue, message, generation });
     }
     let rarely = scene.random.chance(300);
@@ -33,7 +38,7 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     let alive: Vec<_> = alive.map(|message| (message.id, message.queue)).collect();
     let Some(&(message, number)) = scene.random.pick(&alive) else { return lease::generate(scene) };
     let queue = scene.auditor.queues.get(&number).map(|queue| queue.name.clone());
-    let queue = queue.filter(|_| !scene.random.chance(30)).unwrap_or_else(|| scene.queue());
+    let queue = queue.filter(|_| !scene.random.chance(30)).unwrap_or_else(|| scene.shelf());
     let generation = scene.random.chance(50).then_some(LeaseGeneration(7));
     Command::OpenData(OpenData { queue, message, generation })
 }
@@ -55,6 +60,12 @@ pub(super) fn predict(auditor: &Auditor, open: &OpenData, answered: &Answered<'_
             | Rejection::MessageNotFound { .. },
         ) => {
             demand!(!auditor.holds(open, answered), "{open:?} was refused: {:?}", answered.outcome);
+            let known = auditor.message(&open.message).zip(auditor.names.get(&open.queue));
+            let certain = known.is_some_and(|(known, number)| {
+                let log = auditor.queues.get(&known.queue).is_some_and(|log| log.role.is_log());
+                log && open.generation.is_none() && auditor.is_certain(known, *number, answered)
+            });
+            demand!(!certain, "{open:?} was refused: {:?}", answered.outcome);
             Ok(())
         }
         _ => answered.out_of_place(),

@@ -6,7 +6,7 @@ use super::Scene;
 use crate::auditor::{Answered, Auditor, Verdict, demand};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
-    Command::PauseQueue { queue: scene.queue() }
+    Command::PauseQueue { queue: scene.anything() }
 }
 
 pub(super) fn predict(auditor: &mut Auditor, name: &str, answered: &Answered<'_>) -> Verdict {

@@ -5,6 +5,7 @@ use millpond_core::{Command, Outcome, Rejection};
 
 use super::Scene;
 use crate::auditor::{Answered, Auditor, Verdict, demand};
+use crate::names::{Kind, kind_of};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     let queue = scene.queue();
@@ -24,11 +25,16 @@ pub(super) fn predict(
 ) -> Verdict {
     match answered.outcome {
         Outcome::Purged(count) => {
+            demand!(kind_of(name) == Kind::Queue, "{name} was purged");
             demand!(auditor.queue(name).is_some(), "{name} was purged and is not there");
             auditor.purged(name, target, *count, answered)
         }
         Outcome::Rejected(Rejection::QueueNotFound { .. }) => {
             demand!(auditor.queue(name).is_none(), "{name} was not found");
+            Ok(())
+        }
+        Outcome::Rejected(Rejection::Unsuited { .. }) => {
+            demand!(kind_of(name) != Kind::Queue, "{name} is called no queue");
             Ok(())
         }
         _ => answered.out_of_place(),

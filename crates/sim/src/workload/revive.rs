@@ -8,6 +8,7 @@ use millpond_core::{Command, Outcome, Rejection};
 
 use super::Scene;
 use crate::auditor::{Answered, Auditor, Verdict, demand};
+use crate::names::{Kind, kind_of};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     let auditor = scene.auditor;
@@ -35,6 +36,10 @@ pub(super) fn predict(auditor: &mut Auditor, revive: &Revive, answered: &Answere
         }
         Outcome::Rejected(Rejection::QueueNotFound { name }) => {
             demand!(auditor.queue(name).is_none(), "{name} was not found");
+            Ok(())
+        }
+        Outcome::Rejected(Rejection::Unsuited { name, .. }) => {
+            demand!(kind_of(name) != Kind::Queue, "{name} is called no queue");
             Ok(())
         }
         Outcome::Rejected(Rejection::OutOfRange { .. }) => {

@@ -10,19 +10,21 @@ use millpond_core::{Command, Outcome, Rejection};
 
 use super::Scene;
 use crate::auditor::{Answered, Auditor, Verdict, attributes_of, demand};
+use crate::names::{Kind, kind_of};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     Command::Send(draw(scene))
 }
 
-pub(super) fn draw_message(scene: &mut Scene<'_>) -> NewMessage {
+/// A message; those of topics have no priority, and many of them a short life.
+pub(super) fn draw_message(scene: &mut Scene<'_>, topical: bool) -> NewMessage {
     let token = scene.workload.token();
     let random = &mut *scene.random;
     let mut data = token.to_be_bytes().to_vec();
     data.resize(random.size(0, scene.auditor.settings.chunk_bytes.min(60)), b'.');
     let content =
         MessageContent { attributes: attributes_of(token), data_kind: DataKind::Binary, data: data.into() };
-    NewMessage {
+    let mut message = NewMessage {
         content: Arc::new(content),
         delay: match random.below(100) {
             0..75 => Some(Duration::ZERO),
@@ -31,14 +33,23 @@ pub(super) fn draw_message(scene: &mut Scene<'_>) -> NewMessage {
         },
         priority: if random.chance(150) { random.count(0, 4).cast_signed() - 2 } else { 0 },
         time_to_live: random.chance(80).then(|| random.millis(9_000, 40_000)),
+    };
+    if topical {
+        message.priority = if random.chance(10) { 1 } else { 0 };
+        let life = message.delay.map(|delay| delay.max(LEASE_MIN) + random.millis(0, 20_000));
+        // Now and then it is over as soon as it is visible, and nobody will ever see it.
+        let life = if random.chance(30) { message.delay.map(|delay| delay.max(LEASE_MIN)) } else { life };
+        message.time_to_live = message.time_to_live.or(life.filter(|_| random.chance(300)));
     }
+    message
 }
 
 /// A send, with the keys and mistakes of clients.
 pub(super) fn draw(scene: &mut Scene<'_>) -> Send {
-    let queue = scene.queue();
+    let queue = scene.destination();
+    let topical = kind_of(&queue) != Kind::Queue;
     let count = if scene.random.chance(250) { scene.random.size(2, 6) } else { 1 };
-    let mut messages: Vec<_> = (0..count).map(|_| draw_message(scene)).collect();
+    let mut messages: Vec<_> = (0..count).map(|_| draw_message(scene, topical)).collect();
     let random = &mut *scene.random;
     let idempotency = random.chance(400).then(|| Idempotency {
         key: format!("key {}", random.below(12)).into(),
@@ -66,9 +77,12 @@ pub(super) fn message_fits(auditor: &Auditor, queue: &str, message: &NewMessage)
     let Some(queue) = auditor.queue(queue) else { return true };
     let delay = message.delay.unwrap_or(queue.spec.delay);
     let life = [queue.spec.retention, message.time_to_live].into_iter().flatten().min();
+    // A topic takes a message that nobody will ever see.
+    let is_log = queue.role.is_log();
     delay <= DELAY_MAX
         && message.time_to_live.is_none_or(|life| life >= LEASE_MIN)
-        && (delay.is_zero() || life.is_none_or(|life| delay < life))
+        && (delay.is_zero() || life.is_none_or(|life| delay < life || is_log && delay == life))
+        && (!is_log || message.priority == 0)
         && message.content.data.held().len() <= auditor.settings.chunk_bytes
 }
 
@@ -111,6 +125,7 @@ pub(super) fn may_be_refused(
 ) -> bool {
     match rejection {
         Rejection::QueueNotFound { name } => *name == send.queue && auditor.queue(&send.queue).is_none(),
+        Rejection::Unsuited { .. } => kind_of(&send.queue) == Kind::Group,
         Rejection::OutOfRange { .. } => !is_valid(auditor, send),
         Rejection::StorageFull => auditor.space_low,
         Rejection::ByteLimit { .. } | Rejection::MessageLimit { .. } => {

@@ -2,19 +2,24 @@
 
 use std::time::Duration;
 
-use millpond_core::command::{Require, Settle, SettleAction, Settlement};
+use millpond_core::command::{Holder, Require, Settle, SettleAction, Settlement};
+use millpond_core::id::MessageId;
 use millpond_core::limits::{DELAY_MAX, LEASE_MAX, LEASE_MIN};
 use millpond_core::outcome::Sent;
+use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome, Rejection};
 
-use super::{Scene, send};
+use super::{Hand, Scene, send};
 use crate::auditor::{Answered, Auditor, Verdict, demand};
+use crate::names::{Kind, id_of, kind_of};
 use crate::random::Random;
 
 fn draw_action(random: &mut Random) -> SettleAction {
     match random.below(100) {
         0..65 => SettleAction::Ack,
-        65..70 => SettleAction::Extend(Some(random.millis(1_000, 20_000))),
+        65..68 => SettleAction::Extend(Some(random.millis(1_000, 20_000))),
+        // Beyond the end of a message that does not live for long.
+        68..70 => SettleAction::Extend(Some(random.millis(20_000, 200_000))),
         70..72 => SettleAction::Extend(None),
         72..86 => SettleAction::Nack(None),
         86..97 => SettleAction::Nack(Some(random.millis(0, 5_000))),
@@ -24,16 +29,57 @@ fn draw_action(random: &mut Random) -> SettleAction {
     }
 }
 
+/// Whether the work on a message of a topic fails for ever.
+pub fn is_poisoned(auditor: &Auditor, message: &MessageId) -> bool {
+    let Some((token, known)) = auditor.by_id.get(message).zip(auditor.message(message)) else { return false };
+    token % 100 == 7 && auditor.queues.get(&known.queue).is_some_and(|log| log.role.is_log())
+}
+
+/// What a holder says beside its lease, and where it took it from; now and then not the truth.
+fn draw_holder(scene: &mut Scene<'_>, hand: &mut Hand) -> Holder {
+    if kind_of(&hand.queue) != Kind::Group && !scene.random.chance(5) {
+        return Holder::default();
+    }
+    let log = scene.auditor.message(&hand.lease.message);
+    let log = log.and_then(|message| scene.auditor.queues.get(&message.queue));
+    let own = log.filter(|log| kind_of(&log.name) == Kind::Partition).map(|log| id_of(&log.name).into());
+    let partition = match scene.random.below(100) {
+        0..12 => own,
+        12..15 => Some(scene.partition_id().into()),
+        _ => None,
+    };
+    match scene.random.below(100) {
+        0..3 => hand.queue = scene.anything(),
+        3 => hand.lease.delivery = hand.lease.message.sequence,
+        _ => {}
+    }
+    // A clock of its own.
+    let asked_at = scene.random.chance(250).then(|| Timestamp::ZERO.plus(scene.random.millis(0, 6)));
+    Holder { asked_at, partition }
+}
+
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     let count = if scene.random.chance(300) { scene.random.size(2, 5) } else { 1 };
     let mut settlements: Vec<Settlement> = Vec::with_capacity(count);
     for _ in 0..count {
-        let action = draw_action(scene.random);
+        let mut action = draw_action(scene.random);
         let keep = matches!(action, SettleAction::Extend(_));
-        let Some(hand) = scene.workload.draw_hand(scene.random, keep) else { continue };
+        let known = scene.workload.draw_hand(scene.random, keep);
+        // Who did not hear that its ack came asks again.
+        let late = scene.workload.retired.len().saturating_sub(4);
+        let again = scene.workload.retired.get(late..).filter(|_| scene.random.chance(40));
+        let again = again.and_then(|late| scene.random.pick(late)).cloned();
+        if again.is_some() {
+            action = SettleAction::Ack;
+        }
+        let Some(mut hand) = again.or(known) else { continue };
+        if action == SettleAction::Ack && is_poisoned(scene.auditor, &hand.lease.message) {
+            action = SettleAction::Nack(None);
+        }
+        let holder = draw_holder(scene, &mut hand);
         let again = settlements.iter().any(|settlement| settlement.lease == hand.lease);
         if !again {
-            settlements.push(Settlement { queue: hand.queue, lease: hand.lease, action });
+            settlements.push(Settlement { queue: hand.queue, lease: hand.lease, action, holder });
         }
     }
     let sends = if scene.random.chance(250) { scene.random.size(1, 2) } else { 0 };
@@ -42,6 +88,10 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
         sends: (0..sends).map(|_| send::draw(scene)).collect(),
         require: if scene.random.chance(300) { Require::All } else { Require::Fresh },
     })
+}
+
+fn takes_settlements(name: &str) -> bool {
+    matches!(kind_of(name), Kind::Group | Kind::Queue)
 }
 
 fn is_valid(settle: &Settle) -> bool {
@@ -61,12 +111,12 @@ pub(super) fn predict(auditor: &mut Auditor, settle: &Settle, answered: &Answere
             demand!(!whole || stale.is_empty(), "{settle:?} was carried out in part, stale: {stale:?}");
             for settlement in &settle.settlements {
                 demand!(
-                    auditor.queue(&settlement.queue).is_some(),
+                    auditor.queue(&settlement.queue).is_some() && takes_settlements(&settlement.queue),
                     "a lease of {} was settled, which is not there",
                     settlement.queue
                 );
-                if stale.contains(&settlement.lease) {
-                    auditor.check_stale(settlement, answered)?;
+                if let Some(stale) = stale.iter().find(|stale| stale.lease == settlement.lease) {
+                    auditor.check_stale(settlement, Some(stale.why), answered)?;
                 } else {
                     auditor.settled(settlement, answered)?;
                 }
@@ -97,12 +147,19 @@ fn predict_refusal(
     let allowed = match rejection {
         Rejection::LeaseStale { stale } => {
             for settlement in settle.settlements.iter().filter(|one| stale.contains(&one.lease)) {
-                auditor.check_stale(settlement, answered)?;
+                auditor.check_stale(settlement, None, answered)?;
             }
             !stale.is_empty() && (settle.require == Require::All || !settle.sends.is_empty())
         }
         Rejection::ByteLimit { .. } | Rejection::MessageLimit { .. } => {
             auditor.may_exceed(&settle.sends, rejection)
+        }
+        Rejection::BeyondExpiry { .. } => {
+            auditor.may_be_beyond_expiry(&settle.settlements, rejection, answered)
+        }
+        Rejection::Unsuited { name, .. } => {
+            let odd = |one: &Settlement| one.queue == *name && !takes_settlements(name);
+            by_send || settle.settlements.iter().any(odd)
         }
         Rejection::QueueNotFound { name } => auditor.queue(name).is_none(),
         Rejection::OutOfRange { field, .. } => {

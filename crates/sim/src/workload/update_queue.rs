@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use millpond_core::command::{CreateQueue, UpdateQueue};
+use millpond_core::command::{CreateQueue, Start, UpdateQueue};
 use millpond_core::outcome::QueueView;
 use millpond_core::spec::QueueSpec;
 use millpond_core::{Command, Outcome, Rejection};
 
 use super::{Scene, create_queue};
 use crate::auditor::{Answered, Auditor, QueueModel, Verdict, demand};
+use crate::names::{Kind, kind_of};
 use crate::random::Random;
-use crate::settings::draw_spec;
+use crate::settings::{draw_spec, draw_topic_spec};
 
 /// What an operator changes: mostly one thing, now and then everything or nothing.
-fn draw_change(random: &mut Random, mut spec: QueueSpec, names: &[Box<str>]) -> QueueSpec {
-    let drawn = draw_spec(random, names);
+fn draw_change(random: &mut Random, mut spec: QueueSpec, kind: Kind, names: &[Box<str>]) -> QueueSpec {
+    let drawn = if kind == Kind::Queue { draw_spec(random, names) } else { draw_topic_spec(random) };
     match random.below(10) {
         0 => {}
         1 => spec.at_limit = drawn.at_limit,
@@ -36,19 +37,23 @@ fn draw_change(random: &mut Random, mut spec: QueueSpec, names: &[Box<str>]) -> 
 }
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
-    let name = scene.queue();
+    let name = scene.anything();
     let known = scene.auditor.queue(&name);
     let etag = match scene.random.below(5) {
         0 => Some("0-0".into()),
         1 => known.map(|queue| queue.etag.clone().into()),
         _ => None,
     };
-    let names: Vec<_> = scene.auditor.names.keys().cloned().collect();
-    let spec = known.map(|queue| queue.spec.clone()).unwrap_or_default();
+    let names: Vec<_> =
+        scene.auditor.names.keys().filter(|name| kind_of(name) == Kind::Queue).cloned().collect();
+    let kind = kind_of(&name);
+    let spec = known
+        .map(|queue| queue.spec.clone())
+        .unwrap_or_else(|| if kind == Kind::Queue { QueueSpec::default() } else { QueueSpec::topic() });
     let random = &mut *scene.random;
     Command::UpdateQueue(UpdateQueue {
         name,
-        spec: draw_change(random, spec, &names),
+        spec: draw_change(random, spec, kind, &names),
         annotations: format!("{{\"n\":{}}}", random.below(3)).into(),
         etag,
         allow_missing: random.chance(400),
@@ -72,6 +77,7 @@ pub(super) fn predict(auditor: &mut Auditor, update: &UpdateQueue, answered: &An
                 demand!(update.allow_missing && update.etag.is_none(), "{name} was made unasked");
                 let create = CreateQueue {
                     name: name.clone(),
+                    start: Start::default(),
                     spec: update.spec.clone(),
                     annotations: update.annotations.clone(),
                     validate_only: update.validate_only,
@@ -88,7 +94,8 @@ pub(super) fn predict(auditor: &mut Auditor, update: &UpdateQueue, answered: &An
             Ok(())
         }
         Outcome::Rejected(Rejection::QueueNotFound { .. }) => {
-            let may_be_made = update.allow_missing && update.etag.is_none();
+            let may_be_made =
+                update.allow_missing && update.etag.is_none() && create_queue::has_topic(auditor, name);
             demand!(known.is_none() && !may_be_made, "{name} was not found");
             Ok(())
         }
@@ -102,9 +109,11 @@ pub(super) fn predict(auditor: &mut Auditor, update: &UpdateQueue, answered: &An
 /// Whether a queue may have been changed so.
 fn check_updated(auditor: &Auditor, known: &QueueModel, update: &UpdateQueue, view: &QueueView) -> Verdict {
     let (name, row) = (&update.name, &view.queue);
-    demand!(create_queue::is_valid(&update.spec), "{name} was given {:?}", update.spec);
+    demand!(create_queue::is_valid(name, &update.spec), "{name} was given {:?}", update.spec);
     demand!(row.number == known.number, "{name} is another queue by now");
-    demand!(row.spec == update.spec, "{name} has other policies than it was given");
+    // A partition has the policies of its topic.
+    let given = if kind_of(name) == Kind::Partition { &known.spec } else { &update.spec };
+    demand!(row.spec == *given, "{name} has other policies than it was given");
     demand!(row.annotations == update.annotations, "{name} has other annotations than it was given");
     if known.spec.at_limit != update.spec.at_limit {
         let problem = create_queue::dead_letter_problem(auditor, name, &update.spec);
@@ -112,7 +121,7 @@ fn check_updated(auditor: &Auditor, known: &QueueModel, update: &UpdateQueue, vi
     }
     let etag = update.etag.as_deref();
     demand!(etag.is_none_or(|etag| known.may_have(etag)), "{name} was changed under etag {etag:?}");
-    let generation = known.generation + u64::from(known.spec != update.spec);
+    let generation = known.generation + u64::from(known.spec != *given);
     demand!(row.generation == generation, "{name} has generation {}, not {generation}", row.generation);
     Ok(())
 }

@@ -99,6 +99,11 @@ impl World {
                 self.check();
                 return answers;
             }
+            // Time passes, and nothing is worked off.
+            "later" => {
+                self.now = self.now.plus(duration(words.bare[0]));
+                return Vec::new();
+            }
             "arrive" => {
                 for (ticket, page) in std::mem::take(&mut self.slow) {
                     self.core.absorb(ticket, page, &self.stamp());
@@ -312,7 +317,7 @@ impl World {
                 validate_only: false,
             }),
             "list" => Command::ListQueues {
-                listed: listed(words.bare.first().copied()),
+                listed: listed(words),
                 after: words.get("after").map(Into::into),
                 descending: words.has("descending"),
                 limit: words.number("limit").unwrap_or(50),
@@ -519,11 +524,12 @@ fn reading(words: &Words<'_>) -> Reading {
 }
 
 /// What a list shows: `topics`, `groups` or `partitions` of topic `t`, or queues.
-fn listed(word: Option<&str>) -> Listed {
-    match word {
-        Some("topics") => Listed::Topics,
-        Some("groups") => Listed::Groups("topics/t".into()),
-        Some("partitions") => Listed::Partitions("topics/t".into()),
+fn listed(words: &Words<'_>) -> Listed {
+    let topic = words.get("of").unwrap_or("topics/t").into();
+    match words.bare.first() {
+        Some(&"topics") => Listed::Topics,
+        Some(&"groups") => Listed::Groups(topic),
+        Some(&"partitions") => Listed::Partitions(topic),
         _ => Listed::Queues,
     }
 }
