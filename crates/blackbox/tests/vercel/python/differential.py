@@ -83,6 +83,7 @@ INTENDED = {
     "method: PUT a topic": NO_SUCH_METHOD,
     "names: a slash in a topic": ("an encoded slash belongs to the name, which then is a bad one", {"status": 400}),
     "patch: a handle of a lease that ran out": ("a bad body is refused before the lease is looked at", {"status": 400}),
+    "patch: a handle that is acknowledged": ("a bad body is refused before the lease is looked at", {"status": 400}),
     "patch: a handle that was superseded": SUPERSEDED,
     "receive: accept multipart/mixed, */*": ("who accepts parts among others gets parts", {"status": 200}),
     "receive: cursor fallback latest": ("the oracle does not know the header", {"status": 204}),
