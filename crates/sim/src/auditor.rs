@@ -13,6 +13,7 @@ mod dedup;
 mod doubt;
 mod group_lease;
 mod group_order;
+mod group_purge;
 mod group_settle;
 mod lease;
 mod message;

@@ -12,11 +12,14 @@ mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use millpond_core::id::QueueNumber;
+use millpond_core::row::{QueueRow, Role};
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Stamp};
 use millpond_engine::clock::StampClock;
 use millpond_engine::environment::{Environment, EnvironmentSettings, Ticket};
 use millpond_engine::{BulkDone, BulkWalk};
+use millpond_store::MemoryDump;
 
 use crate::auditor::{Auditor, Breach, Submitted, Verdict};
 use crate::clock::SimClock;
@@ -238,9 +241,31 @@ impl World {
         self.carry_out(actions)
     }
 
+    /// All that is stored. What belongs to something that is deleted, or gone by now, is deleted too.
+    fn dump(&self) -> Result<MemoryDump, Breach> {
+        let mut dump = self.disk.dump()?;
+        loop {
+            let alive = dump.queues.iter().filter(|row| !row.deleted).map(|row| row.number);
+            let alive: BTreeSet<QueueNumber> = alive.collect();
+            let is_orphan = |row: &&mut QueueRow| {
+                !row.deleted
+                    && match row.role {
+                        Role::Queue | Role::Topic => false,
+                        Role::Partition { topic } | Role::Group { topic } => !alive.contains(&topic),
+                        Role::Cursor { group, log, .. } => !alive.contains(&group) || !alive.contains(&log),
+                    }
+            };
+            let orphans: Vec<_> = dump.queues.iter_mut().filter(is_orphan).collect();
+            if orphans.is_empty() {
+                return Ok(dump);
+            }
+            orphans.into_iter().for_each(|row| row.deleted = true);
+        }
+    }
+
     /// The invariants of memory, against all that is stored.
     fn check(&mut self) -> Verdict {
-        invariants::check(&self.environment, &self.disk.dump()?, &self.settings)
+        invariants::check(&self.environment, &self.dump()?, &self.settings)
     }
 
     fn submit_kind(&mut self, kind: Kind) {
@@ -304,7 +329,7 @@ impl World {
         self.abandoned.clear();
         self.walks.clear();
         self.index += 1;
-        let dump = self.disk.dump()?;
+        let dump = self.dump()?;
         self.auditor.compare(&dump, &left, self.environment.stamp(), self.index)?;
         self.auditor.compare_chunks(&dump, self.environment.stamp(), true)?;
         self.check()?;

@@ -177,11 +177,7 @@ impl Kind {
     fn weight(self, theme: Theme) -> u64 {
         match self {
             // Topics know none of these.
-            Self::DeleteMessage | Self::MoveMessages | Self::PurgeQueue | Self::Revive
-                if theme == Theme::Topics =>
-            {
-                4
-            }
+            Self::DeleteMessage | Self::MoveMessages | Self::Revive if theme == Theme::Topics => 4,
             Self::LeaseMessage => match theme {
                 Theme::Both => 90,
                 Theme::Queues => 2,

@@ -63,20 +63,22 @@ impl Core {
         self.rows.live(row.sequence).cloned().unwrap_or(row)
     }
 
-    /// A group's delivery of a message; `None`: it never had the message; `Some(None)`: it settled it.
+    /// A group's delivery of a message; `None`: it never had the message; `Some(None)`: it settled it, or it was purged.
     fn progress_with(&self, lane: Lane, row: &DeliveryRow) -> Result<Option<Option<DeliveryRow>>, Stop> {
         let number = row.log_number();
         let Some((key, state)) = lane.cursor.and_then(|key| Some((key, self.queues.get(&key)?))) else {
             return Ok(None);
         };
         let Role::Cursor { start, .. } = state.row.role else { return Ok(None) };
-        let passed = number > start && number <= state.counters.position;
+        // What was there when the group was purged counts as if it had been handed out.
+        let purged = LogNumber(state.row.purged_through.0);
+        let passed = number <= state.counters.position && (number > start || number <= purged);
         if !passed && !state.cursor().is_some_and(|cursor| cursor.in_run(number)) {
             return Ok(None);
         }
         let key = ProgressKey { cursor: key, message: row.sequence };
         match self.rows.progress(&key) {
-            Some(known) => Ok(Some(known.cloned())),
+            Some(known) => Ok(Some(known.filter(|own| !state.is_gone(own)).cloned())),
             None => Err(Stop::Needs(vec![RowKey::Progress(key)])),
         }
     }

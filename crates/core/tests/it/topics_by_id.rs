@@ -242,3 +242,34 @@ fn a_message_whose_lease_ran_out_waits_as_its_group_says() {
         -> a#2 deliveries=2 until=25",
     );
 }
+
+#[test]
+fn what_was_purged_of_a_group_is_not_taken_by_its_id() {
+    check(
+        "create topics/t
+        send a queue=topics/t
+        -> sent
+        create topics/t/groups/g start=latest
+        send b c d queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g max=2
+        -> b#1 deliveries=1 until=60, c#1 deliveries=1 until=60
+        nack b#1
+        purge queue=topics/t/groups/g rest=no
+        -> purged 2
+        take a queue=topics/t/groups/g
+        -> refused: already_settled
+        take b queue=topics/t/groups/g
+        -> refused: already_settled
+        take c queue=topics/t/groups/g
+        -> refused: message_leased
+        take d queue=topics/t/groups/g
+        -> refused: already_settled
+        nack c#1
+        show queue=topics/t/groups/g
+        -> why=empty
+        reopen
+        take a queue=topics/t/groups/g
+        -> refused: already_settled",
+    );
+}

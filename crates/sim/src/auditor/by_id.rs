@@ -35,8 +35,10 @@ impl Auditor {
         let id = lease.message;
         let known = self.message(&id);
         let own = self.delivery(Some(group), &id);
-        let unsure = self.unseen_of(Some(group), id).is_some();
-        let held = own.is_some_and(|own| own.grants.values().any(|grant| grant.is_held(answered.stamp)));
+        let skipped = self.queues.get(&group).zip(self.by_id.get(&id));
+        let skipped = skipped.is_some_and(|(group, token)| group.perhaps_skipped.contains_key(token));
+        let unsure = skipped || self.unseen_of(Some(group), id).is_some();
+        let held = own.is_some_and(|own| self.is_held(own, answered.stamp));
         let allowed = match rejection {
             Rejection::MessageNotFound { message } => {
                 *message == id && !known.is_some_and(|known| self.is_there(known, lease, answered))

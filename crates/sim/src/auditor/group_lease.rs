@@ -75,7 +75,7 @@ impl Auditor {
         at: Timestamp,
     ) -> Verdict {
         let Some(limit) = asked.reading.in_flight_max else { return Ok(()) };
-        let own = self.deliveries_in(number).filter(|own| own.life == Life::Alive);
+        let own = self.deliveries_in(number).filter(|own| own.life == Life::Alive && self.is_reachable(own));
         let held = |grant: &Grant| grant.granted_at < at && grant.is_held(at);
         let held = own.filter(|own| own.grants.values().next_back().is_some_and(held)).count();
         demand!(
@@ -136,6 +136,11 @@ impl Auditor {
             let named = names::topic_of(asked.name).map(|topic| names::partition(topic, pinned));
             demand!(named.as_deref() == Some(log), "{id} of {log} was granted to a reader of {pinned}");
         }
+        demand!(
+            message.purged.is_none_or(|purged| at <= purged),
+            "{id} was purged at {:?} and granted at {at:?}",
+            message.purged
+        );
         demand!(at < message.expires.1, "{id} was granted at {at:?}, it expired at {:?}", message.expires.1);
         demand!(
             at >= id.sent_at.plus(message.delay),
@@ -175,7 +180,11 @@ impl Auditor {
                 self.check_not_passed_over_in_log(number, message, token, granted_at)?;
             }
         }
-        let made = Message::of_group(message, number, grant.delivery, answered.index);
+        let mut made = Message::of_group(message, number, grant.delivery, answered.index);
+        let skipped = self.queues.get(&number).and_then(|group| group.perhaps_skipped.get(&token));
+        if skipped.is_some_and(|purged| granted_at <= *purged) {
+            made.purged = Some(Timestamp::NEVER);
+        }
         let known = self.progress.entry((number, token)).or_insert(made);
         // The answer waited for contents, and what came after was answered first.
         let newer = known.grants.keys().next_back().is_some_and(|newest| *newest > grant.generation);
@@ -190,6 +199,11 @@ impl Auditor {
             "{id} was granted as delivery {}, known as {}",
             grant.delivery,
             known.delivery
+        );
+        demand!(
+            known.purged.is_none_or(|purged| granted_at <= purged),
+            "{id} was purged at {:?} and granted at {granted_at:?}",
+            known.purged
         );
         known.check_holds(grant, granted_at)?;
         let most = known.deliveries().1;
@@ -244,7 +258,7 @@ impl Auditor {
             return Ok(());
         }
         demand!(known.life == Life::Alive, "{id} is shown, it was {:?}", known.life);
-        let held = known.grants.values().any(|held| held.is_held(answered.stamp));
+        let held = self.is_held(known, answered.stamp);
         demand!(!held, "{id} is shown as free while it is held");
         let (least, most) = known.deliveries();
         demand!(

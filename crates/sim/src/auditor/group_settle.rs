@@ -132,7 +132,8 @@ impl Auditor {
     ) -> Verdict {
         let unsure = self.unseen_of(own.reader, own.id).is_some();
         let others = own.grants.keys().any(|generation| *generation != lease.generation);
-        let holder = own.grants.iter().rfind(|(_, grant)| grant.is_held(answered.stamp));
+        let reachable = self.is_reachable(own);
+        let holder = own.grants.iter().rfind(|(_, grant)| reachable && grant.is_held(answered.stamp));
         let taken = holder.is_some_and(|(generation, _)| *generation != lease.generation);
         let grant = own.grants.get(&lease.generation);
         let look = lease.generation == LeaseGeneration::default();

@@ -308,7 +308,8 @@ impl Auditor {
     /// Leases of a queue or a group that were certainly held at a time.
     pub(super) fn held_in(&self, number: QueueNumber, at: Timestamp) -> usize {
         let held = |grant: &&Grant| grant.queue == number && grant.granted_at <= at && grant.is_held(at);
-        let alive = self.deliveries_in(number).filter(|message| message.life == Life::Alive);
+        let alive = |message: &&Message| message.life == Life::Alive && self.is_reachable(message);
+        let alive = self.deliveries_in(number).filter(alive);
         alive.filter(|message| message.grants.values().rev().take(1).any(|one| held(&one))).count()
     }
 

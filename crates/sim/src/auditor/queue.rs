@@ -1,6 +1,6 @@
 //! One queue as its operators know it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_core::command::{PurgeTarget, Start};
 use millpond_core::id::{MessageId, QueueNumber, Sequence};
@@ -56,6 +56,8 @@ pub struct QueueModel {
     pub(super) begun: Option<Begun>,
     /// Of a group: messages that it began behind, at the last look at what is stored, and when that was.
     pub(super) behind: Option<(u64, BTreeSet<Token>)>,
+    /// Of a group: messages that it may have skipped in a purge since, each with the time by which that was.
+    pub(super) perhaps_skipped: BTreeMap<Token, Timestamp>,
     /// Of a group: most runs in one log, at that look, and messages that were taken by their ids since.
     pub(super) runs: (usize, BTreeSet<MessageId>),
 }
@@ -92,6 +94,7 @@ impl QueueModel {
             handed_of_logs: Vec::new(),
             begun: None,
             behind: None,
+            perhaps_skipped: BTreeMap::new(),
             runs: (0, BTreeSet::new()),
         }
     }
@@ -197,6 +200,15 @@ impl Auditor {
         answered: &Answered<'_>,
     ) -> Verdict {
         let Some(&number) = self.names.get(name) else { return Ok(()) };
+        match self.queues.get(&number).map(|queue| queue.role) {
+            Some(Role::Queue) => {}
+            _ if target == PurgeTarget::DeadLetters => {
+                demand!(count == 0, "{count} dead letters of {name} were removed, which has none");
+                return Ok(());
+            }
+            Some(Role::Group { .. }) => return self.purged_group(number, count, answered),
+            _ => return self.purged_logs(number, count, answered),
+        }
         let highest = self.by_id.keys().map(|id| id.sequence).max().unwrap_or_default();
         let Some(queue) = self.queues.get_mut(&number) else { return Ok(()) };
         queue.etag.clear();

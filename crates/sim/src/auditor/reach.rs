@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use millpond_core::id::{LogNumber, QueueNumber};
+use millpond_core::id::{LogNumber, QueueNumber, Sequence};
 use millpond_core::row::{DeliveryRow, DeliveryState, Role};
 use millpond_core::time::Timestamp;
 use millpond_store::MemoryDump;
 
 use crate::auditor::doubt::{Doubt, Stored};
 use crate::auditor::queue::Begun;
-use crate::auditor::{Auditor, Life, Message, Token, Verdict, demand};
+use crate::auditor::{Auditor, Life, Message, QueueModel, Token, Verdict, demand};
 use crate::workload::is_poisoned;
 
 /// How far a group is with one log.
@@ -18,13 +18,21 @@ use crate::workload::is_poisoned;
 pub(super) struct Reach {
     start: LogNumber,
     position: LogNumber,
+    /// What was purged of what it had.
+    purged_through: Sequence,
     runs: Vec<(LogNumber, LogNumber)>,
 }
 
 impl Reach {
+    /// Whether what the group had of a message was purged while it was held.
+    pub(super) fn is_purged(&self, row: &DeliveryRow) -> bool {
+        row.state == DeliveryState::Leased && row.entered <= self.purged_through
+    }
+
     /// Whether a message of this number was handed out.
     fn had(&self, number: LogNumber) -> bool {
-        let passed = number > self.start && number <= self.position;
+        let purged = LogNumber(self.purged_through.0);
+        let passed = number <= self.position && (number > self.start || number <= purged);
         passed || self.runs.iter().any(|(first, last)| *first <= number && number <= *last)
     }
 }
@@ -38,7 +46,7 @@ pub(super) fn reaches(dump: &MemoryDump) -> BTreeMap<(QueueNumber, QueueNumber),
         let position = counters.map(|counters| counters.position).unwrap_or_default();
         let runs = dump.runs.iter().filter(|run| run.cursor == row.number);
         let runs = runs.map(|run| (run.first, run.last)).collect();
-        reaches.insert((group, log), Reach { start, position, runs });
+        reaches.insert((group, log), Reach { start, position, purged_through: row.purged_through, runs });
     }
     reaches
 }
@@ -53,10 +61,10 @@ impl Auditor {
         }
     }
 
-    /// Whether the log that a message was sent to is there.
-    pub(super) fn is_in_live_log(&self, message: &Message) -> bool {
-        let sent = self.message(&message.id);
-        sent.and_then(|sent| self.queues.get(&sent.queue)).is_some_and(|log| log.alive)
+    /// Whether the log that a message was sent to is there, and nothing happened to it unseen.
+    pub(super) fn is_in_live_log(&self, message: &Message, doubt: &Doubt<'_>) -> bool {
+        let log = self.message(&message.id).and_then(|sent| self.queues.get(&sent.queue));
+        log.is_some_and(|log| log.alive && !doubt.is_about_name(&log.name))
     }
 
     /// What there is of a topic or a group, as it is stored and as is known of what the group had: ready, delayed and leased.
@@ -146,7 +154,6 @@ impl Auditor {
             })
             .collect();
         for (group, topic) in groups {
-            self.compare_starts(group, topic, stored, index)?;
             let of_group = (group, Token::MIN)..=(group, Token::MAX);
             let known = self.progress.range(of_group.clone()).map(|((_, token), _)| *token);
             let mut tokens: BTreeSet<Token> = known.collect();
@@ -161,6 +168,7 @@ impl Auditor {
             for token in tokens {
                 self.compare_progress(group, token, stored, doubt, (now, index))?;
             }
+            self.compare_starts(group, topic, stored, index)?;
         }
         Ok(())
     }
@@ -199,6 +207,7 @@ impl Auditor {
         if let Some(group) = self.queues.get_mut(&group) {
             group.behind = Some((index, found));
             group.runs = (runs, BTreeSet::new());
+            group.perhaps_skipped.clear();
         }
         Ok(())
     }
@@ -219,13 +228,17 @@ impl Auditor {
             own.state == DeliveryState::Ready && reach.is_some_and(|reach| reach.had(own.log_number()))
         });
         let id = message.id;
+        let purged = |queue: &QueueModel| {
+            queue.perhaps_skipped.contains_key(&token) || doubt.is_about_name(&queue.name)
+        };
+        let skipped = self.queues.get(&group).is_some_and(purged);
         let Some(known) = self.progress.get(&(group, token)) else {
             let doubtful = doubt.messages.contains(&(Some(group), id));
             demand!(doubtful || row.is_none(), "{id} is with group {group}, which never got it: {row:?}");
             // What is over may be passed over.
             let over = message.expires.0 <= now;
             demand!(
-                doubtful || over || had != Some(true),
+                doubtful || over || skipped || had != Some(true),
                 "group {group} passed over {id}, which it never got"
             );
             if row.is_none() && had != Some(true) {
@@ -243,7 +256,7 @@ impl Auditor {
         demand!(row.is_none() || had != Some(false), "{id} is with group {group}, and before it as well");
         if row.is_none() && had == Some(false) {
             demand!(
-                !certain,
+                !certain && known.purged.is_none(),
                 "group {group} had {id}, and is to get it for the first time: {:?}",
                 known.grants
             );

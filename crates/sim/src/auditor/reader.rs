@@ -2,6 +2,7 @@
 
 use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
 use millpond_core::row::{DeliveryRow, DeliveryState, QueueRow, Role};
+use millpond_core::time::Timestamp;
 use millpond_core::{ChangeSet, DeliveryChange};
 
 use crate::auditor::{Auditor, Message, Token};
@@ -36,6 +37,17 @@ impl Auditor {
             None => self.messages.get_mut(&token),
             Some(group) => self.progress.get_mut(&(group, token)),
         }
+    }
+
+    /// Whether a delivery is not gone with the partition that its message was sent to.
+    pub(super) fn is_reachable(&self, own: &Message) -> bool {
+        let log = || self.message(&own.id).and_then(|sent| self.queues.get(&sent.queue));
+        own.reader.is_none() || log().is_some_and(|log| log.alive)
+    }
+
+    /// Whether somebody certainly holds a delivery.
+    pub(super) fn is_held(&self, own: &Message, now: Timestamp) -> bool {
+        self.is_reachable(own) && own.grants.values().any(|grant| grant.is_held(now))
     }
 
     /// The deliveries that a queue or a group may have leased.

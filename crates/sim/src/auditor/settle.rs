@@ -6,14 +6,17 @@ use millpond_core::outcome::WhyStale;
 use millpond_core::spec::{AtLimit, Gone};
 
 use crate::auditor::group_settle::Acked;
-use crate::auditor::{Answered, Auditor, Breach, Ended, Life, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Breach, Ended, Life, Message, Verdict, demand};
 
 impl Auditor {
     /// Whether a lease is certainly over, certainly held, or neither.
     fn standing(&self, settlement: &Settlement, answered: &Answered<'_>) -> (bool, bool) {
         let lease = settlement.lease;
         let own = self.delivery(self.reader_named(&settlement.queue), &lease.message);
-        let own = own.filter(|own| own.delivery == lease.delivery && self.suits(own, settlement));
+        let suits = |own: &&Message| {
+            own.delivery == lease.delivery && self.suits(own, settlement) && self.is_reachable(own)
+        };
+        let own = own.filter(suits);
         let Some(grant) = own.and_then(|own| own.grants.get(&lease.generation)) else {
             return (true, false);
         };
@@ -94,6 +97,7 @@ impl Auditor {
         for lease in leases {
             let Some(token) = self.by_id.get(&lease.message).copied() else { continue };
             let reader = self.reader_of(lease.delivery);
+            let log = self.delivery_of(reader, token).map(|own| self.is_reachable(own));
             let queues = &self.queues;
             let message = match reader {
                 None => self.messages.get_mut(&token),
@@ -104,7 +108,8 @@ impl Auditor {
             };
             message.changed = answered.index;
             let Some(grant) = message.grants.get_mut(&lease.generation) else { continue };
-            let alive = queues.get(&grant.queue).is_some_and(|queue| queue.alive);
+            let alive =
+                log.is_none_or(|log| log) && queues.get(&grant.queue).is_some_and(|queue| queue.alive);
             let held = alive && grant.is_held(answered.stamp);
             certain += u64::from(held);
             if held {

@@ -198,7 +198,7 @@ impl Auditor {
                 demand!(message.life == Life::Alive, "{} is stored, but was {:?}", message.id, message.life);
                 self.check_held(message, Some(row), doubt, now)?;
                 self.check_row(message, row, doubt)?;
-                self.adopt(reader, token, row, doubt);
+                self.adopt(reader, token, row, stored, doubt);
             }
         }
         Ok(())
@@ -212,6 +212,9 @@ impl Auditor {
         doubt: &Doubt<'_>,
         now: Timestamp,
     ) -> Verdict {
+        if !self.is_reachable(message) {
+            return Ok(());
+        }
         for (generation, grant) in &message.grants {
             let alive = self.queues.get(&grant.queue).is_some_and(|queue| queue.alive);
             let settled = doubt.leases.contains(&(message.reader, message.id, *generation));
@@ -297,10 +300,24 @@ impl Auditor {
     }
 
     /// Takes over a row that was found to be allowed.
-    pub(super) fn adopt(&mut self, reader: Reader, token: Token, row: &DeliveryRow, doubt: &Doubt<'_>) {
+    fn adopt(
+        &mut self,
+        reader: Reader,
+        token: Token,
+        row: &DeliveryRow,
+        stored: &Stored<'_>,
+        doubt: &Doubt<'_>,
+    ) {
         let place = self.place_of(row);
         let Some(queue) = self.queues.get(&place) else { return };
-        let purged = row.state == DeliveryState::Leased && row.entered <= queue.purged_through;
+        let of_group = || {
+            let log = self.messages.get(&token)?.queue;
+            Some(stored.reaches.get(&(place, log))?.is_purged(row))
+        };
+        let purged = match reader {
+            None => row.state == DeliveryState::Leased && row.entered <= queue.purged_through,
+            Some(_) => of_group().unwrap_or(false),
+        };
         let name = queue.name.clone();
         let Some(message) = self.delivery_mut(reader, token) else { return };
         if place != message.queue {
@@ -340,7 +357,7 @@ impl Auditor {
         if message.dead_at.is_some() {
             return false;
         }
-        if message.reader.is_some() && !self.is_in_live_log(message) {
+        if message.reader.is_some() && !self.is_in_live_log(message, doubt) {
             return true;
         }
         if message.moved && queue.emptied > message.sent_index {

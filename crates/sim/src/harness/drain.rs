@@ -147,7 +147,7 @@ impl World {
             self.clock.pass(Duration::from_secs(5));
         }
         self.rest()?;
-        let dump = self.disk.dump()?;
+        let dump = self.dump()?;
         demand!(dump.deliveries.is_empty(), "left: {:?}", dump.deliveries);
         demand!(dump.messages.is_empty(), "left without a delivery: {:?}", dump.messages);
         demand!(dump.queues.is_empty(), "queues left: {:?}", dump.queues);

@@ -110,7 +110,7 @@ impl World {
     }
 
     fn compare(&mut self, lost: &[Submitted], now: Timestamp) -> Verdict {
-        let dump = self.disk.dump()?;
+        let dump = self.dump()?;
         self.auditor.compare(&dump, lost, now, self.index)?;
         self.check()
     }

@@ -178,6 +178,18 @@ impl Scene<'_> {
         if spared { self.group() } else { name }
     }
 
+    /// What is to be purged: topics seldom, because all groups lose by it.
+    pub(super) fn purgeable(&mut self) -> Box<str> {
+        if !self.about_topics() {
+            return self.any_queue();
+        }
+        match self.random.below(10) {
+            0 => self.topic(),
+            1..4 => self.log(),
+            _ => self.group(),
+        }
+    }
+
     /// What is to be made: for the most part what is not there.
     pub(super) fn newcomer(&mut self) -> Box<str> {
         if !self.about_topics() {

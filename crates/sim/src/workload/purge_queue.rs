@@ -5,10 +5,9 @@ use millpond_core::{Command, Outcome, Rejection};
 
 use super::Scene;
 use crate::auditor::{Answered, Auditor, Verdict, demand};
-use crate::names::{Kind, kind_of};
 
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
-    let queue = scene.queue();
+    let queue = scene.purgeable();
     let target = match scene.random.below(4) {
         0 | 1 => PurgeTarget::Waiting,
         2 => PurgeTarget::DeadLetters,
@@ -25,16 +24,11 @@ pub(super) fn predict(
 ) -> Verdict {
     match answered.outcome {
         Outcome::Purged(count) => {
-            demand!(kind_of(name) == Kind::Queue, "{name} was purged");
             demand!(auditor.queue(name).is_some(), "{name} was purged and is not there");
             auditor.purged(name, target, *count, answered)
         }
         Outcome::Rejected(Rejection::QueueNotFound { .. }) => {
             demand!(auditor.queue(name).is_none(), "{name} was not found");
-            Ok(())
-        }
-        Outcome::Rejected(Rejection::Unsuited { .. }) => {
-            demand!(kind_of(name) != Kind::Queue, "{name} is called no queue");
             Ok(())
         }
         _ => answered.out_of_place(),
