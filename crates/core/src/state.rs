@@ -312,6 +312,10 @@ impl Core {
             queue.unlink(old);
             self.totals.remove(Totals::of_row(old));
             Self::touch_counters(queue, &mut self.batch);
+            if old.state == DeliveryState::Leased {
+                // A lease that ended leaves room under a limit.
+                self.batch.stirred.push(old.queue);
+            }
         }
         let (Some(row), Some(queue)) = (self.rows.live(sequence), self.queues.get_mut(&number)) else {
             return;
@@ -364,6 +368,9 @@ impl Core {
             queue.unlink(&old);
             self.totals.remove(Totals::of_row(&old));
             Self::touch_counters(queue, &mut self.batch);
+            if old.state == DeliveryState::Leased {
+                self.batch.stirred.push(old.queue);
+            }
         }
     }
 

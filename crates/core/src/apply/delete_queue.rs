@@ -4,6 +4,7 @@ use crate::apply::Stop;
 use crate::command::DeleteQueue;
 use crate::id::QueueNumber;
 use crate::outcome::{Effect, Outcome, Rejection, etag};
+use crate::row::Role;
 use crate::spec::AtLimit;
 use crate::state::{Core, Part};
 
@@ -45,6 +46,10 @@ impl Core {
             self.forget_part(part);
         }
         self.touch_queue(number);
+        // What groups had leased of a partition is leased no more, and what they waited to read of it is not there.
+        if let Some(Role::Partition { topic }) = self.queues.get(&number).map(|queue| queue.row.role) {
+            self.batch.stirred.push(topic);
+        }
     }
 
     fn forget_part(&mut self, number: QueueNumber) {

@@ -19,7 +19,7 @@ impl Core {
     }
 
     /// How many more leases a group's limits allow, and those of a call.
-    pub(super) fn group_room(&self, number: QueueNumber, in_flight_max: Option<u32>) -> u64 {
+    pub(crate) fn group_room(&self, number: QueueNumber, in_flight_max: Option<u32>) -> u64 {
         let Some(group) = self.queues.get(&number) else { return 0 };
         let limit = group.leased_limit().min(in_flight_max.map_or(u64::MAX, u64::from));
         limit.saturating_sub(self.group_leased(number))

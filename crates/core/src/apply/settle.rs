@@ -84,10 +84,6 @@ impl Core {
                 SettleAction::Nack(delay) => self.end_attempt(delivery, Ended::Nacked(delay), stamp),
             }
             self.note_asked(settlement);
-            // A lease that ended may leave room under a concurrency limit.
-            if let Some(number) = self.number_of(&settlement.queue) {
-                self.batch.stirred.push(number);
-            }
         }
         let sent = plans.into_iter().map(|plan| self.carry_out_send(plan, stamp)).collect();
         let in_order = settle

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{LogNumber, QueueNumber, Sequence};
-use crate::row::{CountersRow, DeliveryRow, DeliveryState, Role, UploadRow};
+use crate::row::{CountersRow, DeliveryRow, DeliveryState, ReadyKey, Role, UploadRow};
 use crate::state::{Core, QueueState, Totals};
 
 /// Something that must never be.
@@ -97,6 +97,7 @@ impl Core {
         }
         self.check_logs(&rows)?;
         self.check_groups(&rows)?;
+        self.check_waiting()?;
         demand!(totals == self.totals, "the environment counts {:?}, a scan finds {totals:?}", self.totals);
         Ok(())
     }
@@ -154,6 +155,44 @@ impl Core {
             }
             let counted = self.counters_of(group).ready;
             demand!(counted == ready, "{} counts {counted} ready, a scan finds {ready}", group.row.name);
+        }
+        Ok(())
+    }
+
+    /// No call waits for what is there. What a batch could not finish, the next tick goes on with.
+    fn check_waiting(&self) -> Result<(), Violation> {
+        let now = self.environment.stamp;
+        for queue in self.queues.values() {
+            let number = queue.number();
+            if self.more_due || self.restir.contains(&number) || queue.row.paused_at.is_some() {
+                continue;
+            }
+            for id in queue.waiters.ids() {
+                let Some(waiter) = queue.waiters.get(id) else { continue };
+                let most = usize::try_from(waiter.max_messages).unwrap_or(usize::MAX);
+                let found = if queue.group().is_some() {
+                    let room = self.group_room(number, waiter.reading.in_flight_max);
+                    let room = if waiter.reading.look { u64::MAX } else { room };
+                    let lanes = self.lanes(number, waiter.reading.partition.as_deref());
+                    let most = most.min(usize::try_from(room).unwrap_or(usize::MAX));
+                    self.picks(&lanes, queue.row.spec.order, most, now).picks.len()
+                } else {
+                    let most = most.min(usize::try_from(queue.room()).unwrap_or(usize::MAX));
+                    let ready = queue.ready.iter().take(most);
+                    let lives = |key: &&ReadyKey| {
+                        self.rows.live(key.sequence).is_some_and(|row| row.expires_at > now)
+                    };
+                    ready.take_while(lives).count()
+                };
+                let enough = if waiter.reading.look { 1 } else { waiter.min_messages };
+                let wanted = usize::try_from(enough).unwrap_or(usize::MAX).max(1);
+                demand!(
+                    found < wanted,
+                    "call {} waits for {wanted} of {} and {found} are there",
+                    id.0,
+                    queue.row.name
+                );
+            }
         }
         Ok(())
     }

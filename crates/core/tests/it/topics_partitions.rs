@@ -256,3 +256,23 @@ fn a_pinned_reader_is_served_while_others_wait_for_a_page() {
         -> all: a#1 deliveries=1 until=60",
     );
 }
+
+#[test]
+fn a_partition_that_is_deleted_leaves_room_for_calls_that_wait() {
+    check(
+        "create topics/t
+        create topics/t/partitions/p
+        create topics/t/groups/g concurrency=1
+        send a queue=topics/t/partitions/p
+        -> sent
+        lease queue=topics/t/groups/g
+        -> a#1 deliveries=1 until=60
+        send b queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g wait=20 as=one
+        -> waits
+        delete topics/t/partitions/p
+        -> deleted
+        -> one: b#1 deliveries=1 until=60",
+    );
+}

@@ -316,3 +316,47 @@ fn when_what_was_there_is_deleted_purged_or_expired_the_filling_begins_anew() {
         -> batch: d#1 deliveries=1 until=45",
     );
 }
+
+#[test]
+fn a_lease_that_ends_for_good_makes_room_for_a_call_that_waits() {
+    check(
+        "create failed
+        create jobs concurrency=1 deliveries_max=1 timeout=10 at_limit=move:failed
+        send a b c
+        -> sent
+        lease
+        -> a#1 deliveries=1 until=10
+        lease wait=20 as=one
+        -> waits
+        after 10
+        -> one: b#1 deliveries=1 until=20
+        update jobs concurrency=1 timeout=10 deliveries_max=1 at_limit=drop
+        -> generation=2 revision=2
+        lease wait=20 as=two
+        -> waits
+        after 10
+        -> two: c#1 deliveries=1 until=30",
+    );
+}
+
+#[test]
+fn a_lease_of_a_group_that_ends_for_good_makes_room_for_a_call_that_waits() {
+    check(
+        "create topics/t
+        create topics/t/groups/g concurrency=1 deliveries_max=1 timeout=10
+        send a queue=topics/t ttl=5
+        -> sent
+        send b c queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g
+        -> a#1 deliveries=1 until=10
+        lease queue=topics/t/groups/g wait=20 as=one
+        -> waits
+        after 10
+        -> one: b#1 deliveries=1 until=20
+        lease queue=topics/t/groups/g wait=20 as=two
+        -> waits
+        after 10
+        -> two: c#1 deliveries=1 until=30",
+    );
+}

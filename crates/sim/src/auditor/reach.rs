@@ -67,8 +67,15 @@ impl Auditor {
         log.is_some_and(|log| log.alive && !doubt.is_about_name(&log.name))
     }
 
-    /// What there is of a topic or a group, as it is stored and as is known of what the group had: ready, delayed and leased.
-    pub fn amounts(&self, number: QueueNumber, dump: &MemoryDump) -> [u64; 3] {
+    /// What there is of each topic, partition and group, as it is stored and as is known of what groups had: ready, delayed and
+    /// leased.
+    pub fn amounts(&self, dump: &MemoryDump) -> BTreeMap<QueueNumber, [u64; 3]> {
+        let stored = Stored::of(dump, self);
+        let parts = self.queues.values().filter(|queue| queue.alive && queue.role != Role::Queue);
+        parts.map(|queue| (queue.number, self.amounts_of(queue.number, &stored))).collect()
+    }
+
+    fn amounts_of(&self, number: QueueNumber, stored: &Stored<'_>) -> [u64; 3] {
         let mut amounts = [0; 3];
         let mut add = |state| match state {
             DeliveryState::Ready => amounts[0] += 1,
@@ -76,7 +83,6 @@ impl Auditor {
             DeliveryState::Leased => amounts[2] += 1,
             DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Dead => {}
         };
-        let stored = Stored::of(dump, self);
         let role = self.queues.get(&number).map(|queue| queue.role);
         for (token, row) in &stored.rows {
             let is_own = match role {

@@ -149,12 +149,13 @@ impl World {
     /// Asks for every queue and compares its counts with the model. Nothing is under way.
     pub(super) fn compare_counts(&mut self, dump: &MemoryDump) -> Verdict {
         let names: Vec<_> = self.auditor.names.keys().cloned().collect();
+        let amounts = self.auditor.amounts(dump);
         for name in names {
             let Some(view) = self.look_at(&name)? else { continue };
             let Some(number) = self.auditor.names.get(&name) else { continue };
             let counters = view.counters;
             if kind_of(&name) != Kind::Queue {
-                let known = self.auditor.amounts(*number, dump);
+                let known = amounts.get(number).copied().unwrap_or_default();
                 let counted = [counters.ready, counters.delayed, counters.leased];
                 demand!(counted == known, "{name} counts {counters:?}, known are {known:?}");
                 continue;

@@ -10,7 +10,7 @@ use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome, Rejection};
 
 use super::{Hand, Scene, send};
-use crate::auditor::{Answered, Auditor, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Life, Verdict, demand};
 use crate::names::{Kind, id_of, kind_of};
 use crate::random::Random;
 
@@ -19,9 +19,9 @@ fn draw_action(random: &mut Random) -> SettleAction {
         0..65 => SettleAction::Ack,
         65..68 => SettleAction::Extend(Some(random.millis(1_000, 20_000))),
         // Beyond the end of a message that does not live for long.
-        68..70 => SettleAction::Extend(Some(random.millis(20_000, 200_000))),
-        70..72 => SettleAction::Extend(None),
-        72..86 => SettleAction::Nack(None),
+        68..72 => SettleAction::Extend(Some(random.millis(20_000, 4_000_000))),
+        72..74 => SettleAction::Extend(None),
+        74..86 => SettleAction::Nack(None),
         86..97 => SettleAction::Nack(Some(random.millis(0, 5_000))),
         97 => SettleAction::Extend(Some(LEASE_MAX)),
         98 => SettleAction::Extend(Some(Duration::ZERO)),
@@ -58,6 +58,16 @@ fn draw_holder(scene: &mut Scene<'_>, hand: &mut Hand) -> Holder {
     Holder { asked_at, partition }
 }
 
+/// A lease of a group that was acked lately: who did not hear that its ack came asks again.
+fn last_acked(scene: &Scene<'_>) -> Option<Hand> {
+    let is_acked = |hand: &&Hand| {
+        let reader = scene.auditor.reader_named(&hand.queue);
+        let own = scene.auditor.delivery(reader, &hand.lease.message).filter(|_| reader.is_some());
+        own.is_some_and(|own| own.life == Life::Acked)
+    };
+    scene.workload.retired.iter().rev().take(40).find(is_acked).cloned()
+}
+
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     let count = if scene.random.chance(300) { scene.random.size(2, 5) } else { 1 };
     let mut settlements: Vec<Settlement> = Vec::with_capacity(count);
@@ -65,10 +75,7 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
         let mut action = draw_action(scene.random);
         let keep = matches!(action, SettleAction::Extend(_));
         let known = scene.workload.draw_hand(scene.random, keep);
-        // Who did not hear that its ack came asks again.
-        let late = scene.workload.retired.len().saturating_sub(4);
-        let again = scene.workload.retired.get(late..).filter(|_| scene.random.chance(40));
-        let again = again.and_then(|late| scene.random.pick(late)).cloned();
+        let again = if scene.random.chance(60) { last_acked(scene) } else { None };
         if again.is_some() {
             action = SettleAction::Ack;
         }

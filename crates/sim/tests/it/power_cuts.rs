@@ -6,9 +6,9 @@ use std::time::Instant;
 use millpond_sim::{Coverage, Trace, run_with_power_cuts};
 use millpond_store_sqlite::Synchronous;
 
-use crate::seeds::{number, report};
+use crate::seeds::{live_through, number, report};
 
-const SEEDS_BY_DEFAULT: u64 = 10;
+const SEEDS_BY_DEFAULT: u64 = 20;
 /// Cuts and commands that each seed has to have (design-holes B18).
 const CUTS_LEAST: u64 = 3;
 const COMMANDS_LEAST: u64 = 500;
@@ -36,8 +36,9 @@ fn every_answered_operation_is_there_after_a_power_cut() {
     let started = Instant::now();
     let mut coverage = Coverage::expected_with_power_cuts();
     let mut failures = Vec::new();
-    for seed in from..from + seeds {
-        match run_with_power_cuts(seed, Trace::default(), Synchronous::Full) {
+    let live = |seed| run_with_power_cuts(seed, Trace::default(), Synchronous::Full);
+    for (seed, result) in live_through(from..from + seeds, live) {
+        match result {
             Ok((met, _)) => {
                 let (cuts, commands) = (met.times("fault Crash"), commands(&met));
                 let enough = cuts >= CUTS_LEAST && commands >= COMMANDS_LEAST;

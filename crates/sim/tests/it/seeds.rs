@@ -1,12 +1,18 @@
 //! Many seeds, none of which may go wrong. `SIM_SEED=n` runs one and prints the last `SIM_LINES` lines of its
 //! history on failure, `SIM_SEEDS=n` so many.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use millpond_sim::{Coverage, Failure, Trace, run};
 
-const SEEDS_BY_DEFAULT: u64 = 60;
+const SEEDS_BY_DEFAULT: u64 = 200;
+/// Worlds at once.
+const THREADS: usize = 2;
 /// How often everything has to occur in a run.
 const LEAST: u64 = 50;
 const LINES_BY_DEFAULT: u64 = 400;
@@ -29,6 +35,27 @@ pub(crate) fn report(failure: &Failure) -> String {
     let mut text: String = shown.map(|line| format!("{line}\n")).collect();
     text.push_str(&format!("{failure} # at commit {}", commit()));
     text
+}
+
+/// Lives through the worlds of these seeds, a few at once. Answers what came of them, in order.
+pub(crate) fn live_through<R: Send>(
+    seeds: Range<u64>,
+    live: impl Fn(u64) -> R + Sync,
+) -> impl Iterator<Item = (u64, R)> {
+    let next = AtomicU64::new(seeds.start);
+    let results = Mutex::new(BTreeMap::new());
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            let result = live(seed);
+            results.lock().expect("nobody panics with it").insert(seed, result);
+        }
+    };
+    std::thread::scope(|scope| (0..THREADS).for_each(|_| drop(scope.spawn(work))));
+    results.into_inner().expect("nobody panicked with it").into_iter()
 }
 
 #[test]
@@ -55,8 +82,8 @@ fn no_seed_breaks_a_promise() {
     let started = Instant::now();
     let mut coverage = Coverage::expected();
     let mut failures = Vec::new();
-    for seed in from..from + seeds {
-        match run(seed, Trace::default()) {
+    for (_, result) in live_through(from..from + seeds, |seed| run(seed, Trace::default())) {
+        match result {
             Ok((met, _)) => coverage.merge(&met),
             Err(failure) => failures.push(format!("{failure} # at commit {}", commit())),
         }
