@@ -21,6 +21,7 @@
 //! | [`name`] | resource names and ids |
 //! | [`queue`] | the queue resource: made, changed, listed |
 //! | [`schema`] | all of it as JSON Schema |
+//! | [`vercel`] | the wire of Vercel Queues |
 #![warn(missing_docs)]
 
 pub mod dead_letters;
@@ -42,6 +43,7 @@ pub mod schema;
 pub mod send;
 pub mod settle;
 pub mod time;
+pub mod vercel;
 mod writer;
 
 pub use error_code::ErrorCode;

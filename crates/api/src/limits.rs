@@ -97,6 +97,36 @@ pub const TTL_MIN: Duration = Duration::from_secs(1);
 pub const TTL_MAX: Duration = RETENTION_MAX;
 /// Paths in one `update_mask`.
 pub const UPDATE_MASK_PATHS_MAX: usize = 32;
+/// Bytes of the body of a batch that is sent over Vercel's wire.
+pub const VERCEL_BATCH_BYTES_MAX: usize = 8 << 20;
+/// Messages of such a batch.
+pub const VERCEL_BATCH_MESSAGES_MAX: usize = 100;
+/// Longest delay over Vercel's wire.
+pub const VERCEL_DELAY_MAX: Duration = Duration::from_secs(7 * 86_400);
+/// Characters of an idempotency key over Vercel's wire.
+pub const VERCEL_KEY_CHARS_MAX: usize = 256;
+/// Bytes of the name of a topic, a consumer group or a deployment over Vercel's wire.
+pub const VERCEL_NAME_BYTES_MAX: usize = 255;
+/// Bytes of the headers of one part of a batch.
+pub const VERCEL_PART_HEADER_BYTES_MAX: usize = 64 << 10;
+/// Headers of one part of a batch.
+pub const VERCEL_PART_HEADERS_MAX: usize = 64;
+/// Messages of one receive.
+pub const VERCEL_RECEIVE_MESSAGES_MAX: u32 = 10;
+/// Bytes of contents in the answer to a receive, if it holds more than one message: what does not fit stays.
+pub const VERCEL_RECEIVE_BYTES_MAX: u64 = 8 << 20;
+/// How long a message lives that was sent over Vercel's wire, unless told.
+pub const VERCEL_RETENTION_DEFAULT: Duration = Duration::from_secs(86_400);
+/// Longest life of a message that is sent over Vercel's wire.
+pub const VERCEL_RETENTION_MAX: Duration = Duration::from_secs(7 * 86_400);
+/// Shortest life of such a message.
+pub const VERCEL_RETENTION_MIN: Duration = Duration::from_secs(60);
+/// Bytes of the body that changes a lease over Vercel's wire.
+pub const VERCEL_VISIBILITY_BODY_BYTES_MAX: usize = 64 << 10;
+/// Lease of a receive over Vercel's wire, unless told.
+pub const VERCEL_VISIBILITY_DEFAULT: Duration = Duration::from_secs(60);
+/// Longest lease over Vercel's wire.
+pub const VERCEL_VISIBILITY_MAX: Duration = Duration::from_secs(3_600);
 /// Shortest visibility timeout.
 pub const VISIBILITY_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 /// Longest visibility timeout.
@@ -120,4 +150,7 @@ const _: () = {
     assert!(TOPIC_ID_BYTES_MAX * 3 / 2 < PAGE_TOKEN_BYTES_MAX, "a token holds an id");
     assert!(DELAY_MAX.as_secs() < RETENTION_MAX.as_secs());
     assert!(VISIBILITY_TIMEOUT_MAX.as_secs() < RETENTION_MAX.as_secs());
+    assert!(VERCEL_BATCH_MESSAGES_MAX <= EVENTS_PER_CALL_MAX);
+    assert!(VERCEL_RETENTION_MAX.as_secs() <= RETENTION_MAX.as_secs());
+    assert!(VERCEL_VISIBILITY_MAX.as_secs() <= VISIBILITY_TIMEOUT_MAX.as_secs());
 };

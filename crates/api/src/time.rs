@@ -36,6 +36,16 @@ pub fn render(millis: i64) -> String {
     }
 }
 
+/// The same with three decimals always, as some parsers want them.
+pub fn render_millis(millis: i64) -> String {
+    let mut text = render(millis);
+    if millis.clamp(MILLIS_MIN, MILLIS_MAX).rem_euclid(1_000) == 0 {
+        text.truncate(text.len() - 1);
+        text.push_str(".000Z");
+    }
+    text
+}
+
 fn parse_fields(text: &[u8]) -> Option<i64> {
     let (date_time, rest) = text.split_at_checked(19)?;
     let marks = [(4, b'-'), (7, b'-'), (13, b':'), (16, b':')];
@@ -163,6 +173,18 @@ mod tests {
         ] {
             assert!(parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn three_decimals_are_written_where_they_are_wanted() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+            (1_010, "1970-01-01T00:00:01.010Z"),
+        ] {
+            assert_eq!(render_millis(millis), text);
+        }
+        assert_eq!(render_millis(i64::MIN), "0000-01-01T00:00:00.000Z");
     }
 
     #[test]

@@ -5,12 +5,14 @@ use clap::{Parser, Subcommand};
 use crate::commands::completions::Completions;
 use crate::commands::config::ConfigCommand;
 use crate::commands::dead::DeadCommand;
+use crate::commands::group::GroupCommand;
 use crate::commands::lease::Lease;
 use crate::commands::message::MessageCommand;
 use crate::commands::peek::Peek;
 use crate::commands::queue::QueueCommand;
 use crate::commands::send::Send;
 use crate::commands::settle::{Ack, Extend, Nack};
+use crate::commands::topic::TopicCommand;
 use crate::commands::why::Why;
 use crate::commands::work::Work;
 use crate::serve_arguments::ServeArguments;
@@ -39,6 +41,9 @@ pub(crate) enum Command {
     Dead(DeadCommand),
     /// Have leases last longer
     Extend(Extend),
+    /// Groups of a topic
+    #[command(subcommand)]
+    Group(GroupCommand),
     /// Take messages
     Lease(Lease),
     /// One message
@@ -55,7 +60,10 @@ pub(crate) enum Command {
     Send(Send),
     /// Serve queues over HTTP from a data directory
     Serve(ServeArguments),
-    /// Say why a queue delivers nothing, and what to do about it
+    /// Topics
+    #[command(subcommand)]
+    Topic(TopicCommand),
+    /// Say why a queue or a group delivers nothing, and what to do about it
     Why(Why),
     /// Run a command for each message
     Work(Work),

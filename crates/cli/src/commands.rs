@@ -3,17 +3,21 @@
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod dead;
+pub(crate) mod group;
 pub(crate) mod lease;
 pub(crate) mod message;
 pub(crate) mod peek;
+pub(crate) mod policies;
 pub(crate) mod queue;
+pub(crate) mod reader;
 pub(crate) mod send;
 pub(crate) mod settle;
+pub(crate) mod topic;
 pub(crate) mod why;
 pub(crate) mod work;
 
 use clap::Args;
-use millpond_client::Client;
+use millpond_client::{Client, Error, ErrorCode};
 
 use crate::connection::Connection;
 use crate::exit::{Exit, Failure, Outcome};
@@ -36,6 +40,26 @@ impl Common {
 
     pub(crate) fn client(&self) -> Outcome<Client> {
         self.connection.client()
+    }
+}
+
+/// Others may change something between its read and its write so many times.
+const TRIES: u32 = 5;
+
+/// Reads and writes something until nobody has changed it in between; a change of one state is tried once.
+async fn retry<T>(
+    changed: &policies::Changed,
+    try_once: impl AsyncFn() -> Outcome<Result<T, Error>>,
+) -> Outcome<Result<T, Error>> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match try_once().await? {
+            Err(error)
+                if error.code() == Some(&ErrorCode::EtagMismatch) && !changed.has_etag() && tries < TRIES => {
+            }
+            answer => return Ok(answer),
+        }
     }
 }
 

@@ -125,14 +125,19 @@ fn refusal_advice(code: &ErrorCode) -> &'static str {
         ErrorCode::ByteLimit | ErrorCode::MessageLimit | ErrorCode::QueueLimit => {
             "make room in the environment, or start the server with higher limits (--max-…)"
         }
+        ErrorCode::BeyondExpiry => "let the lease last no longer than its message lives",
         ErrorCode::EnvironmentNotFound => "check --environment or MILLPOND_ENVIRONMENT",
-        ErrorCode::EtagMismatch => "look at it with `millpond queue show`, then decide again",
+        ErrorCode::EtagMismatch => "look at it with `millpond queue show` or the like, then decide again",
+        ErrorCode::GroupAlreadyExists => "use it, or delete it first to begin anew",
+        ErrorCode::GroupNotFound => {
+            "`millpond group list --topic TOPIC` shows the groups there are; a lease makes one"
+        }
         ErrorCode::HostNotAllowed => "use the server's own address, or start it with --allow-host",
         ErrorCode::IdempotencyKeyReused => {
             "use another --idempotency-key, or send exactly what was sent under it"
         }
         ErrorCode::InvalidField | ErrorCode::MissingField | ErrorCode::UnknownField => {
-            "correct it; docs/queues.md lists every field with its range"
+            "correct it; docs/queues.md and docs/topics.md list every field with its range"
         }
         ErrorCode::MessageNotFound => "it was acked, deleted or has expired, or is in another queue",
         ErrorCode::OutcomeUnknown => "look whether it has happened before you do it again",
@@ -143,6 +148,10 @@ fn refusal_advice(code: &ErrorCode) -> &'static str {
         }
         ErrorCode::ServerOverloaded | ErrorCode::ShuttingDown | ErrorCode::StorageUnavailable => {
             "try again in a moment"
+        }
+        ErrorCode::TopicAlreadyExists => "change it with `millpond topic update`",
+        ErrorCode::TopicNotFound => {
+            "`millpond topic list` shows the topics there are, `millpond topic create TOPIC` makes one"
         }
         ErrorCode::StorageFull => "free some disk space; acks and leases go on meanwhile",
         _ => "",

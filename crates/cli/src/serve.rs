@@ -29,11 +29,14 @@ async fn serve_until_stopped(settings: Settings, mut signals: StopSignals) -> an
     let directory = settings.data_dir.display();
     let store = wiring::open_store(&settings).with_context(|| format!("cannot serve {directory}"))?;
     let engine = Engine::start(settings.quotas.lay_over(EngineSettings::default()), store);
-    let default_environment = settings.default_environment.to_string();
-    engine
-        .create_environment(&default_environment)
-        .await
-        .with_context(|| format!("cannot make {default_environment} in {directory}"))?;
+    let of_regions = settings.vercel_regions.iter().map(|(_, name)| name);
+    for name in std::iter::once(&settings.default_environment).chain(of_regions) {
+        let name = name.to_string();
+        engine
+            .create_environment(&name)
+            .await
+            .with_context(|| format!("cannot make {name} in {directory}"))?;
+    }
     let listener =
         bind(settings.listen).await.with_context(|| format!("cannot listen on {}", settings.listen))?;
     let address = listener.local_addr().context("cannot tell the address listened on")?;
@@ -42,7 +45,8 @@ async fn serve_until_stopped(settings: Settings, mut signals: StopSignals) -> an
     let hosts = AllowedHosts::new(address, settings.allow_hosts);
     let served = App::new(engine.clone(), hosts, settings.default_environment, shutdown.watch())
         .with_metrics_queues(settings.metrics_queues)
-        .with_data_bytes(settings.max_data_bytes);
+        .with_data_bytes(settings.max_data_bytes)
+        .with_vercel_regions(settings.vercel_regions);
     let connections = served.connections(descriptors::connections_that_fit(settings.max_connections));
     let router = app(served);
     if let Err(error) = announce(address) {

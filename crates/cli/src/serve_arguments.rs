@@ -66,6 +66,11 @@ pub(crate) struct ServeArguments {
     /// Bytes of messages that an environment can hold; more are refused with byte_limit [default: no limit]
     #[arg(long, env = "MILLPOND_MAX_BYTES", value_name = "BYTES")]
     max_bytes: Option<u64>,
+
+    /// The environment of a region, for Vercel's clients whose base URL ends with /r/REGION; made if there is none; can be
+    /// repeated [default: every region is the default environment]
+    #[arg(long, env = "MILLPOND_VERCEL_REGION", value_delimiter = ',', value_name = "REGION=ENVIRONMENT")]
+    vercel_region: Vec<String>,
 }
 
 /// How lines of the log look.
@@ -118,6 +123,7 @@ impl ServeArguments {
             metrics_queues: self.metrics_queues,
             max_data_bytes: self.max_data_bytes,
             quotas: Quotas { queues: self.max_queues, messages: self.max_messages, bytes: self.max_bytes },
+            vercel_regions: self.vercel_region,
         }
     }
 }

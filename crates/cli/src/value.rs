@@ -24,20 +24,31 @@ pub(crate) fn moment(text: &str) -> Result<SystemTime, String> {
     SystemTime::now().checked_sub(ago).ok_or_else(expected)
 }
 
-/// `MESSAGE_ID@GENERATION`, as `lease` prints it.
+/// `MESSAGE_ID@GENERATION`, and `@DELIVERY` of a group's lease, as `lease` prints it.
 pub(crate) fn lease(text: &str) -> Result<Lease, String> {
-    let parts = text.rsplit_once('@').filter(|(message_id, _)| !message_id.is_empty());
-    let lease = parts.and_then(|(message_id, generation)| {
-        Some(Lease { message_id: message_id.to_owned(), lease_generation: generation.parse().ok()? })
-    });
-    lease.ok_or_else(|| {
-        format!("{text} is no lease, expected MESSAGE_ID@GENERATION as `millpond lease` prints it")
-    })
+    let parts: Vec<&str> = text.split('@').collect();
+    let number = |text: &str| text.parse::<u64>().ok();
+    let found = match parts[..] {
+        [message_id, generation] => number(generation).map(|generation| (message_id, generation, None)),
+        [message_id, generation, delivery] => number(generation)
+            .zip(number(delivery))
+            .map(|(generation, delivery)| (message_id, generation, Some(delivery))),
+        _ => None,
+    };
+    match found {
+        Some((message_id, lease_generation, delivery)) if !message_id.is_empty() => {
+            Ok(Lease { message_id: message_id.to_owned(), lease_generation, delivery })
+        }
+        _ => Err(format!(
+            "{text} is no lease, expected MESSAGE_ID@GENERATION as `millpond lease` prints it, of groups with @DELIVERY behind it"
+        )),
+    }
 }
 
 /// The lease as [`lease`] reads it.
 pub(crate) fn show_lease(lease: &Lease) -> String {
-    format!("{}@{}", lease.message_id, lease.lease_generation)
+    let delivery = lease.delivery.map(|delivery| format!("@{delivery}")).unwrap_or_default();
+    format!("{}@{}{delivery}", lease.message_id, lease.lease_generation)
 }
 
 /// `KEY=VALUE`.
@@ -139,9 +150,11 @@ mod tests {
 
     #[test]
     fn a_lease_is_read_as_it_is_shown() {
-        let known = Lease { message_id: "msg_1".to_owned(), lease_generation: u64::MAX };
-        assert_eq!(lease(&show_lease(&known)), Ok(known));
-        for text in ["", "msg_1", "@1", "msg_1@", "msg_1@x", "msg_1@-1"] {
+        for delivery in [None, Some(u64::MAX)] {
+            let known = Lease { message_id: "msg_1".to_owned(), lease_generation: u64::MAX, delivery };
+            assert_eq!(lease(&show_lease(&known)), Ok(known));
+        }
+        for text in ["", "msg_1", "@1", "msg_1@", "msg_1@x", "msg_1@-1", "msg_1@1@", "msg_1@1@2@3", "@1@2"] {
             assert!(lease(text).is_err(), "{text}");
         }
     }

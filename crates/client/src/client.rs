@@ -14,7 +14,7 @@ use crate::transport::{Reply, Transport};
 /// Calls one server. Clones are cheap and share connections; a runtime of tokio's has to be there.
 ///
 /// A queue is named by its id, in the client's environment, or by its whole name
-/// (`orgs/{org}/projects/{project}/envs/{env}/queues/{queue}`).
+/// (`orgs/{org}/projects/{project}/envs/{env}/queues/{queue}`); a topic likewise.
 #[derive(Clone, Debug)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -105,18 +105,36 @@ impl Client {
 
     /// Path of the queues of the client's environment.
     pub(crate) fn queues_path(&self) -> String {
-        match &self.shared.environment {
-            Some(name) => format!("/v1/{}/queues", encode_name(name)),
-            None => "/v1/queues".to_owned(),
-        }
+        self.collection_path("queues")
     }
 
     /// Path of a queue.
     pub(crate) fn queue_path(&self, queue: &str) -> String {
-        if is_queue(queue) {
-            format!("/v1/{}", encode_name(queue))
+        self.member_path("queues", queue)
+    }
+
+    /// Path of the topics of the client's environment.
+    pub(crate) fn topics_path(&self) -> String {
+        self.collection_path("topics")
+    }
+
+    /// Path of a topic.
+    pub(crate) fn topic_path(&self, topic: &str) -> String {
+        self.member_path("topics", topic)
+    }
+
+    fn collection_path(&self, collection: &str) -> String {
+        match &self.shared.environment {
+            Some(name) => format!("/v1/{}/{collection}", encode_name(name)),
+            None => format!("/v1/{collection}"),
+        }
+    }
+
+    fn member_path(&self, collection: &str, name: &str) -> String {
+        if is_member(collection, name) {
+            format!("/v1/{}", encode_name(name))
         } else {
-            format!("{}/{}", self.queues_path(), encode(queue))
+            format!("{}/{}", self.collection_path(collection), encode(name))
         }
     }
 
@@ -141,12 +159,11 @@ impl Client {
     }
 }
 
-/// Whether this is a queue's whole name. Of anything else with a slash the server says that it is no id; it must not get to be
-/// the path of something else.
-fn is_queue(name: &str) -> bool {
-    name.rsplit_once("/queues/").is_some_and(|(environment, queue)| {
-        is_environment(environment) && !queue.is_empty() && !queue.contains('/')
-    })
+/// Whether this is the whole name of something in the collection. Of anything else with a slash the server says that it is no
+/// id; it must not get to be the path of something else.
+fn is_member(collection: &str, name: &str) -> bool {
+    let rest = name.rsplit_once('/').filter(|(_, id)| !id.is_empty());
+    rest.and_then(|(rest, _)| rest.strip_suffix(collection)?.strip_suffix('/')).is_some_and(is_environment)
 }
 
 fn is_environment(name: &str) -> bool {
@@ -177,7 +194,15 @@ mod tests {
             assert_eq!(short.queue_path(no_name), format!("/v1/queues/{}", no_name.replace('/', "%2F")));
         }
         let builder = Client::builder("http://localhost:1").environment("orgs/a/projects/b/envs/c");
-        assert_eq!(builder.build().expect("a client").queue_path("d"), format!("/v1/{whole}"));
+        let long = builder.build().expect("a client");
+        assert_eq!(long.queue_path("d"), format!("/v1/{whole}"));
+        let topic = "orgs/a/projects/b/envs/c/topics/T_1";
+        assert_eq!(
+            (long.topic_path("T_1"), short.topic_path(topic)),
+            (format!("/v1/{topic}"), format!("/v1/{topic}"))
+        );
+        assert_eq!(short.topic_path("T_1"), "/v1/topics/T_1");
+        assert_eq!(short.topic_path(whole), format!("/v1/topics/{}", whole.replace('/', "%2F")));
     }
 
     #[test]

@@ -21,8 +21,9 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`client`], `queues`, `messages` | the calls |
-//! | [`event`], [`message`], [`queue`], [`request`] | what is sent and answered |
+//! | [`client`], `queues`, `topics`, `messages` | the calls |
+//! | [`event`], [`message`], [`queue`], [`topic`], [`request`] | what is sent and answered |
+//! | [`source`] | from where and to where |
 //! | [`error`] | why a call failed |
 //! | [`retry`], `call`, `transport` | tries, requests, connections |
 //! | [`worker`] | takes messages, has them worked on, settles them |
@@ -40,6 +41,9 @@ pub mod queue;
 mod queues;
 pub mod request;
 pub mod retry;
+pub mod source;
+pub mod topic;
+mod topics;
 mod transport;
 mod wire;
 pub mod worker;
@@ -57,8 +61,12 @@ pub use event::{AttributeValue, Data, Event};
 pub use message::{Lease, LeasedMessage, Message, MessageData, MessagePage, MessageState};
 pub use queue::{Queue, QueueMeta, QueuePage, QueueSpec, QueueStatus, Why};
 pub use request::{
-    DeadLetterQuery, DeleteQueue, LeaseOptions, NewQueue, PurgeTarget, QueueQuery, QueueUpdate, Redriven,
-    Selection, SendOptions, Settle, SettleSend, Settled,
+    DeadLetterQuery, DeleteQueue, GroupUpdate, LeaseOptions, NewGroup, NewQueue, NewTopic, PurgeTarget,
+    QueueQuery, QueueUpdate, Redriven, Selection, SendOptions, Settle, SettleSend, Settled, TopicUpdate,
 };
 pub use retry::RetryPolicy;
+pub use source::{Destination, GroupReader, Source, Start};
+pub use topic::{
+    Group, GroupPage, GroupSpec, GroupStatus, Partition, PartitionPage, Topic, TopicPage, TopicSpec,
+};
 pub use worker::{Delivery, Nack, Tally, Worker, WorkerEvent};

@@ -16,6 +16,9 @@ pub struct Lease {
     /// Which hold on it; rises with each, is never used again.
     #[serde(with = "wire::number")]
     pub lease_generation: u64,
+    /// Which delivery of it, if it was leased by a group.
+    #[serde(default, with = "wire::optional_number", skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<u64>,
 }
 
 /// A message that was handed out.
@@ -75,8 +78,12 @@ impl MessageState {
 pub struct Message {
     /// The id that its send answered.
     pub message_id: String,
-    /// The queue that it is in.
+    /// The queue that it is in; empty if it is in a topic.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub queue: String,
+    /// The topic that it is in. Such a message has no priority, and what counts is its groups'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
     /// Where it stands.
     pub state: MessageState,
     /// What was sent.

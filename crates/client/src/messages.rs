@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::event::{AttributeValue, Event};
 use crate::message::{Lease, LeasedMessage, Message, MessageData, MessagePage, MessageState};
 use crate::request::{DeadLetterQuery, LeaseOptions, SendOptions, Settle, Settled};
+use crate::source::{Destination, Source, Start};
 use crate::wire;
 
 const LEASE_GENERATION: HeaderName = HeaderName::from_static("millpond-lease-generation");
@@ -40,7 +41,7 @@ struct Peeked {
 }
 
 #[derive(Serialize)]
-struct LeaseBody {
+struct LeaseBody<'a> {
     max_messages: u32,
     min_messages: u32,
     #[serde(with = "wire::duration", skip_serializing_if = "Option::is_none")]
@@ -49,15 +50,59 @@ struct LeaseBody {
     wait: Option<Duration>,
     #[serde(with = "wire::duration", skip_serializing_if = "Option::is_none")]
     max_wait: Option<Duration>,
+    #[serde(flatten)]
+    group: Option<GroupBody<'a>>,
+}
+
+/// What a lease call on a topic says beside.
+#[derive(Serialize)]
+struct GroupBody<'a> {
+    group: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition: Option<&'a str>,
+    start: Start,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_in_flight: Option<u32>,
+}
+
+impl<'a> GroupBody<'a> {
+    fn of(source: &'a Source) -> Option<Self> {
+        let Source::Group(reader) = source else { return None };
+        Some(Self {
+            group: &reader.group,
+            partition: reader.partition.as_deref(),
+            start: reader.start,
+            max_in_flight: reader.max_in_flight,
+        })
+    }
+}
+
+impl Source {
+    fn group(&self) -> Option<&str> {
+        match self {
+            Source::Group(reader) => Some(&reader.group),
+            Source::Queue(_) => None,
+        }
+    }
 }
 
 #[derive(Serialize)]
 struct SettleBody<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
     leases: &'a [Lease],
     #[serde(with = "wire::duration", skip_serializing_if = "Option::is_none")]
     delay: Option<Duration>,
     #[serde(with = "wire::duration", skip_serializing_if = "Option::is_none")]
     visibility_timeout: Option<Duration>,
+}
+
+#[derive(Serialize)]
+struct SettleAll<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
+    #[serde(flatten)]
+    what: &'a Settle,
 }
 
 #[derive(Deserialize)]
@@ -70,14 +115,14 @@ impl Client {
     /// Sends 1 to 100 events, all or none; returns their message ids in the same order.
     ///
     /// # Errors
-    /// `queue_not_found`, `payload_too_large`, `storage_full`, `idempotency_key_reused`.
+    /// `queue_not_found`, `topic_not_found`, `payload_too_large`, `storage_full`, `idempotency_key_reused`.
     pub async fn send(
         &self,
-        queue: &str,
+        to: impl Into<Destination>,
         events: &[Event],
         options: &SendOptions,
     ) -> Result<Vec<String>, Error> {
-        let call = self.send_call(queue, options)?.json(&SendBody { events });
+        let call = self.send_call(&to.into(), options)?.json(&SendBody { events });
         self.fetch::<Sent>(call).await.map(|answer| answer.message_ids)
     }
 
@@ -88,12 +133,12 @@ impl Client {
     /// As for [`Client::send`], and `upload_limit`.
     pub async fn send_large(
         &self,
-        queue: &str,
+        to: impl Into<Destination>,
         event: &Event,
         data: Bytes,
         options: &SendOptions,
     ) -> Result<String, Error> {
-        let mut call = self.send_call(queue, options)?.bytes(data).within(BULK_ANSWER_MAX);
+        let mut call = self.send_call(&to.into(), options)?.bytes(data).within(BULK_ANSWER_MAX);
         for (name, value) in header_attributes(event) {
             let header = format!("ce-{name}");
             let refuse = |_| Error::InvalidArgument {
@@ -110,9 +155,13 @@ impl Client {
         Ok(sent.message_ids.into_iter().next().unwrap_or_default())
     }
 
-    fn send_call(&self, queue: &str, options: &SendOptions) -> Result<Call, Error> {
-        let call = self
-            .verb(queue, "send")
+    fn send_call(&self, to: &Destination, options: &SendOptions) -> Result<Call, Error> {
+        let partition = match to {
+            Destination::Queue(_) => None,
+            Destination::Topic { partition, .. } => partition.as_deref(),
+        };
+        let call = Call::change(Method::POST, &format!("{}:send", self.path_to(to)))
+            .query_option("partition", partition)
             .query_option("delay", options.delay.map(wire::render_duration).as_deref())
             .query_option("priority", options.priority.map(|priority| priority.to_string()).as_deref())
             .query_option("ttl", options.ttl.map(wire::render_duration).as_deref());
@@ -125,16 +174,22 @@ impl Client {
     /// Takes messages, after waiting for them if it is told to. Dropping the call gives up the wait.
     ///
     /// # Errors
-    /// `queue_not_found`.
-    pub async fn lease(&self, queue: &str, options: &LeaseOptions) -> Result<Vec<LeasedMessage>, Error> {
+    /// `queue_not_found`, `topic_not_found`; `concurrency_limit` of a group with as many messages in flight as its reader wants.
+    pub async fn lease(
+        &self,
+        from: impl Into<Source>,
+        options: &LeaseOptions,
+    ) -> Result<Vec<LeasedMessage>, Error> {
+        let from = from.into();
         let body = LeaseBody {
             max_messages: options.max_messages,
             min_messages: options.min_messages,
             visibility_timeout: options.visibility_timeout,
             wait: Some(options.wait),
             max_wait: options.max_wait,
+            group: GroupBody::of(&from),
         };
-        let call = Call::harmless(&format!("{}:lease", self.queue_path(queue)))
+        let call = Call::harmless(&format!("{}:lease", self.path_from(&from)))
             .json(&body)
             .within(Self::patience(options.wait + options.max_wait.unwrap_or_default()));
         self.fetch::<Leased>(call).await.map(|answer| answer.messages)
@@ -146,9 +201,10 @@ impl Client {
     ///
     /// # Errors
     /// `queue_not_found`.
-    pub async fn ack(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Lease>, Error> {
-        let body = SettleBody { leases, delay: None, visibility_timeout: None };
-        self.settle_leases(queue, "ack", &body).await
+    pub async fn ack(&self, from: impl Into<Source>, leases: &[Lease]) -> Result<Vec<Lease>, Error> {
+        let from = from.into();
+        let body = SettleBody { group: from.group(), leases, delay: None, visibility_timeout: None };
+        self.settle_leases(&from, "ack", &body).await
     }
 
     /// Ends 1 to 100 leases, the work having failed; returns those that were not held any more. The messages come back
@@ -158,12 +214,13 @@ impl Client {
     /// `queue_not_found`.
     pub async fn nack(
         &self,
-        queue: &str,
+        from: impl Into<Source>,
         leases: &[Lease],
         delay: Option<Duration>,
     ) -> Result<Vec<Lease>, Error> {
-        let body = SettleBody { leases, delay, visibility_timeout: None };
-        self.settle_leases(queue, "nack", &body).await
+        let from = from.into();
+        let body = SettleBody { group: from.group(), leases, delay, visibility_timeout: None };
+        self.settle_leases(&from, "nack", &body).await
     }
 
     /// Has 1 to 100 leases last so long from now, or the queue's timeout; returns those that were not held any more.
@@ -172,71 +229,77 @@ impl Client {
     /// `queue_not_found`.
     pub async fn extend(
         &self,
-        queue: &str,
+        from: impl Into<Source>,
         leases: &[Lease],
         visibility_timeout: Option<Duration>,
     ) -> Result<Vec<Lease>, Error> {
-        let body = SettleBody { leases, delay: None, visibility_timeout };
-        self.settle_leases(queue, "extend", &body).await
+        let from = from.into();
+        let body = SettleBody { group: from.group(), leases, delay: None, visibility_timeout };
+        self.settle_leases(&from, "extend", &body).await
     }
 
     async fn settle_leases(
         &self,
-        queue: &str,
+        from: &Source,
         verb: &str,
         body: &SettleBody<'_>,
     ) -> Result<Vec<Lease>, Error> {
-        let call = self.settle_call(queue, verb, body);
+        let call = self.settle_call(from, verb, body);
         self.fetch::<Stale>(call).await.map(|answer| answer.stale_leases)
     }
 
-    fn settle_call(&self, queue: &str, verb: &str, body: &SettleBody<'_>) -> Call {
-        Call::harmless(&format!("{}:{verb}", self.queue_path(queue))).json(body)
+    fn settle_call(&self, from: &Source, verb: &str, body: &SettleBody<'_>) -> Call {
+        Call::harmless(&format!("{}:{verb}", self.path_from(from))).json(body)
     }
 
     /// One try of [`Client::ack`].
     pub(crate) async fn ack_once(
         &self,
-        queue: &str,
+        from: &Source,
         leases: &[Lease],
         within: Duration,
     ) -> Result<Vec<Lease>, Error> {
-        let body = SettleBody { leases, delay: None, visibility_timeout: None };
-        self.settle_once(queue, "ack", &body, within).await
+        let body = SettleBody { group: from.group(), leases, delay: None, visibility_timeout: None };
+        self.settle_once(from, "ack", &body, within).await
     }
 
     /// One try of [`Client::nack`].
     pub(crate) async fn nack_once(
         &self,
-        queue: &str,
+        from: &Source,
         leases: &[Lease],
         delay: Option<Duration>,
         within: Duration,
     ) -> Result<Vec<Lease>, Error> {
-        let body = SettleBody { leases, delay, visibility_timeout: None };
-        self.settle_once(queue, "nack", &body, within).await
+        let body = SettleBody { group: from.group(), leases, delay, visibility_timeout: None };
+        self.settle_once(from, "nack", &body, within).await
     }
 
     /// One try of [`Client::extend`].
     pub(crate) async fn extend_once(
         &self,
-        queue: &str,
+        from: &Source,
         leases: &[Lease],
         visibility_timeout: Duration,
         within: Duration,
     ) -> Result<Vec<Lease>, Error> {
-        let body = SettleBody { leases, delay: None, visibility_timeout: Some(visibility_timeout) };
-        self.settle_once(queue, "extend", &body, within).await
+        let body = SettleBody {
+            group: from.group(),
+            leases,
+            delay: None,
+            visibility_timeout: Some(visibility_timeout),
+        };
+        self.settle_once(from, "extend", &body, within).await
     }
 
     async fn settle_once(
         &self,
-        queue: &str,
+        from: &Source,
         verb: &str,
         body: &SettleBody<'_>,
         within: Duration,
     ) -> Result<Vec<Lease>, Error> {
-        let call = self.settle_call(queue, verb, body).within(within);
+        let call = self.settle_call(from, verb, body).within(within);
         self.fetch_once::<Stale>(call).await.map(|answer| answer.stale_leases)
     }
 
@@ -244,22 +307,29 @@ impl Client {
     ///
     /// # Errors
     /// `queue_not_found`; `lease_stale` if a lease is and there are sends or all are required.
-    pub async fn settle(&self, queue: &str, what: &Settle) -> Result<Settled, Error> {
-        self.fetch(self.verb(queue, "settle").json(what)).await
+    pub async fn settle(&self, from: impl Into<Source>, what: &Settle) -> Result<Settled, Error> {
+        let from = from.into();
+        let call = Call::change(Method::POST, &format!("{}:settle", self.path_from(&from)));
+        self.fetch(call.json(&SettleAll { group: from.group(), what })).await
     }
 
-    /// Looks at 1 to 100 messages in a state, in the order in which they would be handed out. Nothing is leased.
+    /// Looks at 1 to 100 messages in a state, in the order in which they would be handed out. Nothing is leased. Of a topic,
+    /// those of the partition, or those that were sent to none; they are ready or delayed.
     ///
     /// # Errors
-    /// `queue_not_found`.
+    /// `queue_not_found`, `topic_not_found`, `partition_not_found`.
     pub async fn peek(
         &self,
-        queue: &str,
+        into: impl Into<Destination>,
         state: MessageState,
         max_messages: u32,
     ) -> Result<Vec<Message>, Error> {
-        let body = json!({ "max_messages": max_messages, "state": state });
-        let call = Call::harmless(&format!("{}:peek", self.queue_path(queue))).json(&body);
+        let into = into.into();
+        let mut body = json!({ "max_messages": max_messages, "state": state });
+        if let Destination::Topic { partition: Some(partition), .. } = &into {
+            body["partition"] = json!(partition);
+        }
+        let call = Call::harmless(&format!("{}:peek", self.path_to(&into))).json(&body);
         self.fetch::<Peeked>(call).await.map(|answer| answer.messages)
     }
 
@@ -281,12 +351,12 @@ impl Client {
         self.fetch(call).await
     }
 
-    /// A message.
+    /// A message. Of a topic it may be in any partition.
     ///
     /// # Errors
-    /// `queue_not_found`, `message_not_found`.
-    pub async fn get_message(&self, queue: &str, message_id: &str) -> Result<Message, Error> {
-        self.fetch(Call::get(&self.message_path(queue, message_id))).await
+    /// `queue_not_found`, `topic_not_found`, `message_not_found`.
+    pub async fn get_message(&self, of: impl Into<Destination>, message_id: &str) -> Result<Message, Error> {
+        self.fetch(Call::get(&self.message_path(&of.into(), message_id))).await
     }
 
     /// Deletes a message.
@@ -294,22 +364,22 @@ impl Client {
     /// # Errors
     /// `queue_not_found`, `message_not_found`, `invalid_state` if it is leased.
     pub async fn delete_message(&self, queue: &str, message_id: &str) -> Result<(), Error> {
-        let call = Call::change(Method::DELETE, &self.message_path(queue, message_id));
+        let call = Call::change(Method::DELETE, &self.message_path(&queue.into(), message_id));
         self.fetch::<Value>(call).await.map(drop)
     }
 
     /// The data of a message, or a range of its bytes. For a leased message its holder names the generation.
     ///
     /// # Errors
-    /// `queue_not_found`, `message_not_found`, `lease_stale`, `range_not_satisfiable`.
+    /// `queue_not_found`, `topic_not_found`, `message_not_found`, `lease_stale`, `range_not_satisfiable`.
     pub async fn message_data(
         &self,
-        queue: &str,
+        of: impl Into<Destination>,
         message_id: &str,
         lease_generation: Option<u64>,
         range: Option<RangeInclusive<u64>>,
     ) -> Result<MessageData, Error> {
-        let path = format!("{}/data", self.message_path(queue, message_id));
+        let path = format!("{}/data", self.message_path(&of.into(), message_id));
         let mut call = Call::get(&path).within(BULK_ANSWER_MAX);
         if let Some(generation) = lease_generation {
             call = call.header(LEASE_GENERATION, "lease_generation", &generation.to_string())?;
@@ -322,8 +392,22 @@ impl Client {
         Ok(MessageData { content_type: content_type.map(str::to_owned), bytes: reply.body })
     }
 
-    fn message_path(&self, queue: &str, message_id: &str) -> String {
-        format!("{}/messages/{}", self.queue_path(queue), encode(message_id))
+    fn message_path(&self, of: &Destination, message_id: &str) -> String {
+        format!("{}/messages/{}", self.path_to(of), encode(message_id))
+    }
+
+    fn path_to(&self, to: &Destination) -> String {
+        match to {
+            Destination::Queue(queue) => self.queue_path(queue),
+            Destination::Topic { topic, .. } => self.topic_path(topic),
+        }
+    }
+
+    fn path_from(&self, from: &Source) -> String {
+        match from {
+            Source::Group(reader) => self.topic_path(&reader.topic),
+            Source::Queue(queue) => self.queue_path(queue),
+        }
     }
 }
 

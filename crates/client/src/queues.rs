@@ -52,20 +52,8 @@ impl Client {
     /// # Errors
     /// `queue_already_exists`, `queue_limit`.
     pub async fn create_queue(&self, queue: &NewQueue) -> Result<Queue, Error> {
-        let mut meta = json!({});
-        if let Some(name) = &queue.display_name {
-            meta["display_name"] = json!(name);
-        }
-        if !queue.labels.is_empty() {
-            meta["labels"] = json!(queue.labels);
-        }
-        if !queue.annotations.is_empty() {
-            meta["annotations"] = json!(queue.annotations);
-        }
-        let call = Call::change(Method::POST, &self.queues_path())
-            .query("queue_id", &queue.id)
-            .query_flag("validate_only", queue.validate_only);
-        self.fetch(call.json(&json!({ "spec": queue.spec, "meta": meta }))).await
+        let (call, body) = queue.to_call(&self.queues_path(), "queue_id");
+        self.fetch(call.json(&body)).await
     }
 
     /// A page of the environment's queues.
@@ -73,13 +61,7 @@ impl Client {
     /// # Errors
     /// `page_token_invalid`.
     pub async fn list_queues(&self, query: &QueueQuery) -> Result<QueuePage, Error> {
-        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let call = Call::get(&self.queues_path())
-            .query_option("page_size", query.page_size.map(|size| size.to_string()).as_deref())
-            .query_option("page_token", given(&query.page_token).as_deref())
-            .query_option("filter", given(&query.filter).as_deref())
-            .query_option("order_by", given(&query.order_by).as_deref());
-        self.fetch(call).await
+        self.fetch(query.to_call(&self.queues_path())).await
     }
 
     /// A queue, with exact counts in its status.
@@ -95,27 +77,7 @@ impl Client {
     /// # Errors
     /// `queue_not_found`, `etag_mismatch`.
     pub async fn update_queue(&self, queue: &str, update: &QueueUpdate) -> Result<Queue, Error> {
-        let mut body = json!({});
-        let spec = json!(update.spec);
-        if spec.as_object().is_some_and(|fields| !fields.is_empty()) {
-            body["spec"] = spec;
-        }
-        for (name, value) in [
-            ("labels", update.labels.as_ref().map(|labels| json!(labels))),
-            ("annotations", update.annotations.as_ref().map(|annotations| json!(annotations))),
-            ("display_name", update.display_name.as_ref().map(|name| json!(name))),
-        ] {
-            if let Some(value) = value {
-                body["meta"][name] = value;
-            }
-        }
-        let mask = update.update_mask.as_ref().map(|fields| fields.join(","));
-        let call = Call::change(Method::PATCH, &self.queue_path(queue))
-            .query_option("update_mask", mask.as_deref())
-            .query_option("etag", update.etag.as_deref())
-            .query_flag("allow_missing", update.allow_missing)
-            .query_flag("validate_only", update.validate_only);
-        self.fetch(call.json(&body)).await
+        self.fetch(update.to_call(&self.queue_path(queue))).await
     }
 
     /// Deletes a queue and all that is in it.
@@ -123,13 +85,7 @@ impl Client {
     /// # Errors
     /// `queue_not_found`, `etag_mismatch`, `invalid_state` if another queue's dead letters go to it.
     pub async fn delete_queue(&self, queue: &str, how: &DeleteQueue) -> Result<(), Error> {
-        let call = Call::change(Method::DELETE, &self.queue_path(queue))
-            .query_option("etag", how.etag.as_deref())
-            .query_flag("allow_missing", how.allow_missing)
-            .query_flag("force", how.force)
-            .query_flag("validate_only", how.validate_only)
-            .within(BULK_ANSWER_MAX);
-        self.fetch::<Value>(call).await.map(drop)
+        self.fetch::<Value>(how.to_call(&self.queue_path(queue))).await.map(drop)
     }
 
     /// Stops handing messages out.
@@ -191,8 +147,11 @@ impl Client {
     /// # Errors
     /// `queue_not_found`.
     pub async fn why(&self, queue: &str) -> Result<Why, Error> {
-        let call = Call::get(&format!("{}:why", self.queue_path(queue)));
-        self.fetch::<WhyAnswer>(call).await.map(|answer| answer.why)
+        self.why_at(&self.queue_path(queue)).await
+    }
+
+    pub(crate) async fn why_at(&self, path: &str) -> Result<Why, Error> {
+        self.fetch::<WhyAnswer>(Call::get(&format!("{path}:why"))).await.map(|answer| answer.why)
     }
 
     /// A verb of a queue that changes something.

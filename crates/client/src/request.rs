@@ -3,20 +3,38 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use hyper::Method;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
+use crate::call::{BULK_ANSWER_MAX, Call};
 use crate::event::Event;
 use crate::message::Lease;
 use crate::queue::QueueSpec;
+use crate::topic::{GroupSpec, TopicSpec};
 use crate::wire;
 
-/// A queue to make.
+/// A queue to make. Its id is 1 to 63 of `a-z`, `0-9` and `-`, neither first nor last a `-`.
+pub type NewQueue = New<QueueSpec>;
+/// A topic to make. Its id is 1 to 255 of `A-Z`, `a-z`, `0-9`, `_` and `-`.
+pub type NewTopic = New<TopicSpec>;
+/// A group to make. Its id is like a topic's.
+pub type NewGroup = New<GroupSpec>;
+
+/// A change of a queue.
+pub type QueueUpdate = Update<QueueSpec>;
+/// A change of a topic.
+pub type TopicUpdate = Update<TopicSpec>;
+/// A change of a group.
+pub type GroupUpdate = Update<GroupSpec>;
+
+/// Something to make, with its policies.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct NewQueue {
-    /// Its id: 1 to 63 of `a-z`, `0-9` and `-`, neither first nor last a `-`.
+pub struct New<Spec> {
+    /// Its id.
     pub id: String,
     /// Its policies; what is not set gets the default.
-    pub spec: QueueSpec,
+    pub spec: Spec,
     /// For people.
     pub display_name: Option<String>,
     /// For selecting.
@@ -27,14 +45,34 @@ pub struct NewQueue {
     pub validate_only: bool,
 }
 
-impl NewQueue {
-    /// A queue with default policies.
+impl<Spec: Default> New<Spec> {
+    /// One with default policies.
     pub fn named(id: impl Into<String>) -> Self {
         Self { id: id.into(), ..Self::default() }
     }
 }
 
-/// Which queues to list.
+impl<Spec: Serialize> New<Spec> {
+    /// The call that makes it, and its body to be.
+    pub(crate) fn to_call(&self, collection: &str, id_parameter: &str) -> (Call, Value) {
+        let mut meta = json!({});
+        if let Some(name) = &self.display_name {
+            meta["display_name"] = json!(name);
+        }
+        if !self.labels.is_empty() {
+            meta["labels"] = json!(self.labels);
+        }
+        if !self.annotations.is_empty() {
+            meta["annotations"] = json!(self.annotations);
+        }
+        let call = Call::change(Method::POST, collection)
+            .query(id_parameter, &self.id)
+            .query_flag("validate_only", self.validate_only);
+        (call, json!({ "spec": self.spec, "meta": meta }))
+    }
+}
+
+/// Which queues, topics, groups or partitions to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueQuery {
     /// At most so many, up to 1,000; none is 50.
@@ -47,11 +85,24 @@ pub struct QueueQuery {
     pub order_by: String,
 }
 
-/// A change of a queue.
+impl QueueQuery {
+    pub(crate) fn to_call(&self, collection: &str) -> Call {
+        fn given(text: &str) -> Option<&str> {
+            (!text.is_empty()).then_some(text)
+        }
+        Call::get(collection)
+            .query_option("page_size", self.page_size.map(|size| size.to_string()).as_deref())
+            .query_option("page_token", given(&self.page_token))
+            .query_option("filter", given(&self.filter))
+            .query_option("order_by", given(&self.order_by))
+    }
+}
+
+/// A change of something with policies.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct QueueUpdate {
+pub struct Update<Spec> {
     /// New policies: those that are set, or that the mask names.
-    pub spec: QueueSpec,
+    pub spec: Spec,
     /// New labels, all of them.
     pub labels: Option<BTreeMap<String, String>>,
     /// New annotations, all of them.
@@ -60,25 +111,62 @@ pub struct QueueUpdate {
     pub display_name: Option<String>,
     /// What to change, such as `spec.backoff`; a field that is named and not set gets its default. None: what is set.
     pub update_mask: Option<Vec<String>>,
-    /// Only if the queue has this etag.
+    /// Only if it has this etag.
     pub etag: Option<String>,
-    /// Make the queue if there is none.
+    /// Make it if it is not there.
     pub allow_missing: bool,
     /// Check everything and change nothing.
     pub validate_only: bool,
 }
 
-/// How to delete a queue.
+impl<Spec: Serialize> Update<Spec> {
+    pub(crate) fn to_call(&self, path: &str) -> Call {
+        let mut body = json!({});
+        let spec = json!(self.spec);
+        if spec.as_object().is_some_and(|fields| !fields.is_empty()) {
+            body["spec"] = spec;
+        }
+        for (name, value) in [
+            ("labels", self.labels.as_ref().map(|labels| json!(labels))),
+            ("annotations", self.annotations.as_ref().map(|annotations| json!(annotations))),
+            ("display_name", self.display_name.as_ref().map(|name| json!(name))),
+        ] {
+            if let Some(value) = value {
+                body["meta"][name] = value;
+            }
+        }
+        let mask = self.update_mask.as_ref().map(|fields| fields.join(","));
+        Call::change(Method::PATCH, path)
+            .query_option("update_mask", mask.as_deref())
+            .query_option("etag", self.etag.as_deref())
+            .query_flag("allow_missing", self.allow_missing)
+            .query_flag("validate_only", self.validate_only)
+            .json(&body)
+    }
+}
+
+/// How to delete a queue, a topic or a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteQueue {
-    /// Only if the queue has this etag.
+    /// Only if it has this etag.
     pub etag: Option<String>,
-    /// A missing queue is no error.
+    /// If it is not there, that is no error.
     pub allow_missing: bool,
-    /// Also if another queue names it as its dead-letter queue.
+    /// Also if another queue names it as its dead-letter queue; only for queues.
     pub force: bool,
     /// Check everything and delete nothing.
     pub validate_only: bool,
+}
+
+impl DeleteQueue {
+    pub(crate) fn to_call(&self, path: &str) -> Call {
+        Call::change(Method::DELETE, path)
+            .query_option("etag", self.etag.as_deref())
+            .query_flag("allow_missing", self.allow_missing)
+            .query_flag("force", self.force)
+            .query_flag("validate_only", self.validate_only)
+            .within(BULK_ANSWER_MAX)
+    }
 }
 
 /// Options of a send.
@@ -170,9 +258,15 @@ pub struct SettleExtend {
 /// A send within a settle.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SettleSend {
-    /// To which queue; none is the one that is settled.
+    /// To which queue; none is the queue or topic that is settled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
+    /// Or to which topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// To which partition of the topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
     /// What.
     pub events: Vec<Event>,
     /// How long the messages stay hidden; none is the queue's delay.

@@ -26,6 +26,7 @@
 mod holds;
 mod patience;
 mod run;
+mod standing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,15 +37,16 @@ use tokio_util::sync::CancellationToken;
 use crate::client::Client;
 use crate::error::Error;
 use crate::message::LeasedMessage;
+use crate::source::Source;
 
 /// The longest wait of a lease call that the server takes.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// Takes messages from one queue. See the [module](self).
+/// Takes messages from one queue, or for one group of a topic. See the [module](self).
 #[derive(Clone)]
 pub struct Worker {
     client: Client,
-    queue: String,
+    source: Source,
     concurrency: usize,
     visibility_timeout: Option<Duration>,
     until_empty: bool,
@@ -57,7 +59,7 @@ impl fmt::Debug for Worker {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Worker")
-            .field("queue", &self.queue)
+            .field("source", &self.source)
             .field("concurrency", &self.concurrency)
             .finish_non_exhaustive()
     }
@@ -65,10 +67,10 @@ impl fmt::Debug for Worker {
 
 impl Worker {
     /// A worker that has one message worked on at a time.
-    pub fn new(client: Client, queue: impl Into<String>) -> Self {
+    pub fn new(client: Client, source: impl Into<Source>) -> Self {
         Self {
             client,
-            queue: queue.into(),
+            source: source.into(),
             concurrency: 1,
             visibility_timeout: None,
             until_empty: false,
@@ -93,7 +95,8 @@ impl Worker {
         self
     }
 
-    /// Ends when the queue is empty: nothing ready, delayed, or leased by anybody.
+    /// Ends when the queue is empty: nothing ready, delayed, or leased by anybody. Of a group, when it has had everything, of
+    /// whichever partition.
     #[must_use]
     pub fn until_empty(mut self) -> Self {
         self.until_empty = true;
@@ -129,7 +132,7 @@ impl Worker {
     /// whose function was told that the lease is lost counts as lost, whatever the function returns.
     ///
     /// # Errors
-    /// The queue cannot be read at the start, a call is refused for good (`queue_not_found`, say), or the worker gave up. What
+    /// The queue or group cannot be read at the start, a call is refused for good (`queue_not_found`, say), or the worker gave up. What
     /// ran was finished and settled, as far as that was possible.
     pub async fn run<F, Fut>(self, stop: CancellationToken, function: F) -> Result<Tally, Error>
     where

@@ -85,11 +85,11 @@ pub struct Stale {
 /// Why a lease is not held. Only told of groups; of queues it is always [`WhyStale::Over`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WhyStale {
-    /// Its holder ended it lately with the same action: the message was acked.
+    /// Under it the message was acked lately.
     Acked,
-    /// It ran out.
+    /// It ran out, or its holder gave it back.
     Over,
-    /// Nobody has the message by now.
+    /// It was of an earlier hold than the last, and nobody has the message by now; or it is a look, which holds nothing.
     Returned,
     /// Somebody else has the message by now.
     Taken,

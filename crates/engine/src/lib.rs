@@ -72,11 +72,18 @@ impl Answer {
             bytes <= most
         });
         let keep = fits.count().max(1);
-        if let (Outcome::Leased(grants), Some(receipt)) = (&mut self.outcome, &mut self.receipt)
-            && keep < grants.len()
-        {
-            let rest = grants.split_off(keep);
-            self.contents.truncate(keep);
+        self.keep(keep);
+    }
+
+    /// Keeps the first `count` of the messages granted. The others go back into the queue, uncounted.
+    pub fn keep(&mut self, count: usize) {
+        let Outcome::Leased(grants) = &mut self.outcome else { return };
+        if count >= grants.len() {
+            return;
+        }
+        let rest = grants.split_off(count);
+        self.contents.truncate(count);
+        if let Some(receipt) = &mut self.receipt {
             receipt.give_back(rest.iter().map(millpond_core::outcome::Grant::lease).collect());
         }
     }

@@ -41,6 +41,16 @@ impl Receipt {
         self.given = Given::Nothing;
     }
 
+    /// The receipt of one of these grants, apart from the others: for an answer that is written piece by piece.
+    #[must_use = "the grant is taken back if this is dropped"]
+    pub fn split(&mut self, lease: &LeaseRef) -> Receipt {
+        let mut given = Vec::new();
+        if let Given::Leases(leases) = &mut self.given {
+            given.extend(leases.extract_if(.., |own| own == lease));
+        }
+        Self::of_leases(Arc::clone(&self.slot), given)
+    }
+
     /// These grants were not put into the answer: they go back at once.
     pub(crate) fn give_back(&mut self, given_back: Vec<LeaseRef>) {
         if let Given::Leases(leases) = &mut self.given {

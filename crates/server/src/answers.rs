@@ -57,12 +57,22 @@ impl Answers {
         if bytes <= SMALL_BYTES || response.extensions().get::<Streamed>().is_some() {
             return Ok(response);
         }
-        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
-        let share = Arc::clone(&self.units).try_acquire_many_owned(units).map_err(|_| {
-            ApiError::overloaded("too many bytes of answers are being written".to_owned(), self.bytes_max)
-        })?;
+        let share = self.share_of(bytes)?;
         let deliveries = deliveries.cloned();
         Ok(response.map(|body| Body::new(HeldBody { body, share: Some(share), deliveries })))
+    }
+
+    /// A share for what is held beside a stream, to be kept as long as that is; none is needed for little.
+    pub(crate) fn share(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        if bytes <= SMALL_BYTES { Ok(None) } else { self.share_of(bytes).map(Some) }
+    }
+
+    fn share_of(&self, bytes: u64) -> Result<OwnedSemaphorePermit, ApiError> {
+        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
+        Arc::clone(&self.units).try_acquire_many_owned(units).map_err(|_| {
+            ApiError::overloaded("too many bytes of answers are being written".to_owned(), self.bytes_max)
+        })
     }
 }
 

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use millpond_api::ErrorCode;
 use millpond_api::limits::BINARY_BODY_BYTES_MAX;
 use millpond_api::name::EnvironmentName;
+use millpond_api::vercel::path::Place;
 use millpond_core::command::Idempotency;
 use millpond_core::{Command, Outcome};
 use millpond_engine::{Answer, Engine};
@@ -25,6 +28,7 @@ use crate::metrics::Metrics;
 use crate::paths;
 use crate::request::{Observer, Phases};
 use crate::shutdown::ShutdownWatch;
+use crate::vercel::{self, Regions};
 
 /// What handlers share.
 pub struct App {
@@ -38,6 +42,8 @@ pub struct App {
     pub(crate) metrics: Metrics,
     pub(crate) observer: Arc<Observer>,
     pub(crate) shutdown: ShutdownWatch,
+    /// Environments of regions, on Vercel's wire.
+    pub(crate) vercel_regions: Regions,
 }
 
 impl App {
@@ -60,6 +66,7 @@ impl App {
             metrics,
             observer,
             shutdown,
+            vercel_regions: Regions::new(),
         }
     }
 
@@ -79,6 +86,19 @@ impl App {
         self
     }
 
+    /// The same with an environment for each of these regions, as paths of Vercel's wire name them; without any all regions
+    /// are the default environment.
+    #[must_use]
+    pub fn with_vercel_regions(
+        mut self,
+        regions: impl IntoIterator<Item = (String, EnvironmentName)>,
+    ) -> Self {
+        let regions = regions.into_iter();
+        self.vercel_regions =
+            regions.map(|(region, name)| (region, Arc::new(Environment::new(name)))).collect();
+        self
+    }
+
     /// Connections to this, at most so many at once.
     pub fn connections(&self, most: usize) -> Connections {
         Connections::new(most, Arc::clone(&self.observer))
@@ -90,14 +110,15 @@ impl App {
         environment: &Environment,
         command: Command,
     ) -> Result<Answer, ApiError> {
-        let answer = Phases::engine(self.engine.submit(&environment.text, command)).await?;
-        match answer.outcome {
-            Outcome::Rejected(rejection) => Err(rejection.into()),
-            _ => Ok(answer),
-        }
+        self.submit_making(environment, &[], command).await
     }
 
-    /// The same, at most once where there is a key. Tells with the outcome whether it was given before.
+    /// The same, but a refusal is an answer as well.
+    pub(crate) async fn ask(&self, environment: &Environment, command: Command) -> Result<Answer, ApiError> {
+        Ok(Phases::engine(self.engine.submit(&environment.text, command)).await?)
+    }
+
+    /// Has the engine do it, at most once where there is a key. Tells with the outcome whether it was given before.
     pub(crate) async fn submit_once(
         &self,
         environment: &Environment,
@@ -118,7 +139,7 @@ pub fn app(app: App) -> Router {
         .route(paths::ENVIRONMENTS, post(environments::create))
         .merge(of_queues())
         .merge(of_topics())
-        .fallback(no_route)
+        .fallback(elsewhere)
         .method_not_allowed_fallback(no_method)
         .layer(EnvelopeLayer { app: Arc::clone(&app) })
         .with_state(app)
@@ -171,8 +192,13 @@ fn of_topics() -> Router<Arc<App>> {
         .route(paths::SHORT_PARTITION, partition())
 }
 
-async fn no_route(uri: axum::http::Uri) -> ApiError {
-    extract::no_route(uri.path())
+/// Vercel's wire is known by the middle of its paths, whatever stands before.
+async fn elsewhere(State(app): State<Arc<App>>, request: Request) -> Response {
+    let path = request.uri().path();
+    if Place::of(path).is_none() {
+        return extract::no_route(path).into_response();
+    }
+    vercel::serve(&app, request).await.unwrap_or_else(IntoResponse::into_response)
 }
 
 async fn no_method(method: axum::http::Method) -> ApiError {

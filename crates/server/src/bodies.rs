@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
+use http_body::Body as _;
 use millpond_api::ErrorCode;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -23,6 +24,8 @@ pub const BODIES_BYTES_MAX: usize = 64 << 20;
 pub const BODY_READ_MAX: Duration = Duration::from_secs(30);
 /// What shares are counted in; a body that has any byte has one at least.
 const UNIT_BYTES: usize = 1 << 10;
+/// By how much a share grows with its body.
+const GROWTH_BYTES: usize = 64 << 10;
 
 /// The bounds, and what is left of them.
 #[derive(Debug)]
@@ -45,8 +48,29 @@ impl Bodies {
     /// Reads a body, at most `limit` bytes of it.
     pub(crate) async fn read(&self, body: Body, limit: usize) -> Result<Bytes, ApiError> {
         let _share = self.share(extract::check_told_length(&body, limit)?)?;
-        let whole = extract::read_body(body, limit);
-        let read = Phases::body(tokio::time::timeout(self.read_max, whole)).await.unwrap_or_else(|_| {
+        self.in_time(extract::read_body(body, limit, |_| Ok(()))).await
+    }
+
+    /// The same, of a body whose length is seldom told and far below its limit: its share grows with it.
+    pub(crate) async fn read_growing(&self, body: Body, limit: usize) -> Result<Bytes, ApiError> {
+        if body.size_hint().exact().is_some() {
+            return self.read(body, limit).await;
+        }
+        let mut shares = Vec::new();
+        let grow = |bytes: usize| {
+            while shares.len() * GROWTH_BYTES < bytes {
+                shares.push(self.share(GROWTH_BYTES)?);
+            }
+            Ok(())
+        };
+        self.in_time(extract::read_body(body, limit, grow)).await
+    }
+
+    async fn in_time(
+        &self,
+        reading: impl Future<Output = Result<Bytes, ApiError>>,
+    ) -> Result<Bytes, ApiError> {
+        let read = Phases::body(tokio::time::timeout(self.read_max, reading)).await.unwrap_or_else(|_| {
             let detail = format!("the body was not there after {:?}", self.read_max);
             Err(ApiError::retryable(ErrorCode::RequestTimeout, detail))
         })?;
@@ -125,6 +149,28 @@ mod tests {
         assert_eq!(bodies.read(Body::from(vec![0; 4_096]), LIMIT).await.expect("it is back").len(), 4_096);
         drop(untold);
         assert_eq!(bodies.units.available_permits(), 8);
+    }
+
+    #[tokio::test]
+    async fn a_share_grows_with_a_body_whose_length_is_not_told() {
+        let bodies = Bodies::bounded(2 * GROWTH_BYTES, BODY_READ_MAX, Arc::default());
+        let chunked = |chunks: usize| {
+            let chunk = Ok::<_, Infallible>(Bytes::from(vec![b'x'; GROWTH_BYTES]));
+            Body::from_stream(futures_util::stream::iter(vec![chunk; chunks]))
+        };
+        let mut idle = Box::pin(bodies.read_growing(stalled(None), 1 << 20));
+        assert!(idle.as_mut().now_or_never().is_none());
+        assert_eq!(
+            bodies.read_growing(chunked(2), 1 << 20).await.expect("there is room").len(),
+            2 * GROWTH_BYTES
+        );
+        let error = bodies.read_growing(chunked(3), 1 << 20).await.expect_err("there is none");
+        assert_eq!(error.code(), ErrorCode::ServerOverloaded);
+        let error = bodies.read_growing(chunked(2), GROWTH_BYTES).await.expect_err("beyond its limit");
+        assert_eq!(error.code(), ErrorCode::PayloadTooLarge);
+        assert_eq!(bodies.units.available_permits(), 128);
+        let told = bodies.read_growing(Body::from("told"), 1 << 20).await;
+        assert_eq!(told.expect("there is room"), "told");
     }
 
     #[tokio::test]

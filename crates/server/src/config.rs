@@ -46,6 +46,8 @@ pub struct RawSettings {
     pub max_data_bytes: usize,
     /// What an environment can hold.
     pub quotas: Quotas,
+    /// Environments of regions, each as `REGION=ENVIRONMENT`.
+    pub vercel_regions: Vec<String>,
 }
 
 /// What an environment can hold. Beyond it calls that would add to it are refused: `queue_limit`, `message_limit`,
@@ -100,6 +102,7 @@ impl Default for RawSettings {
             metrics_queues: METRICS_QUEUES,
             max_data_bytes: DATA_BYTES,
             quotas: Quotas::default(),
+            vercel_regions: Vec::new(),
         }
     }
 }
@@ -125,6 +128,8 @@ pub struct Settings {
     pub max_data_bytes: usize,
     /// What an environment can hold.
     pub quotas: Quotas,
+    /// Environments of regions that paths of Vercel's wire may name.
+    pub vercel_regions: Vec<(String, EnvironmentName)>,
 }
 
 /// Settings that do not hold.
@@ -157,6 +162,14 @@ pub enum SettingsError {
         /// The most that it can be.
         most: usize,
     },
+    /// Not a region and its environment, or a region that has one already.
+    #[error(
+        "vercel-region is {0:?}, expected REGION=ENVIRONMENT, each region once, like iad1={DEFAULT_ENVIRONMENT}"
+    )]
+    VercelRegion(String),
+    /// Not an environment's name.
+    #[error("vercel-region: {0}")]
+    VercelRegionEnvironment(InputError),
 }
 
 impl RawSettings {
@@ -179,6 +192,7 @@ impl RawSettings {
             metrics_queues: check_range("metrics-queues", self.metrics_queues, 0, METRICS_QUEUES_MAX)?,
             max_data_bytes: check_range("max-data-bytes", self.max_data_bytes, CHUNK_BYTES, DATA_BYTES)?,
             quotas: self.quotas.check()?,
+            vercel_regions: check_regions(self.vercel_regions)?,
         })
     }
 }
@@ -197,6 +211,32 @@ fn check_range(name: &'static str, value: usize, least: usize, most: usize) -> R
     } else {
         Err(SettingsError::OutOfRange { name, value, least, most })
     }
+}
+
+/// Each region has one environment; several may share one.
+fn check_regions(given: Vec<String>) -> Result<Vec<(String, EnvironmentName)>, SettingsError> {
+    let mut regions: Vec<(String, EnvironmentName)> = Vec::new();
+    for text in given {
+        let known = |region: &str| regions.iter().any(|(own, _)| own == region);
+        let Some((region, name)) =
+            text.split_once('=').filter(|(region, _)| is_region(region) && !known(region))
+        else {
+            return Err(SettingsError::VercelRegion(text));
+        };
+        let name =
+            EnvironmentName::parse("vercel-region", name).map_err(SettingsError::VercelRegionEnvironment)?;
+        regions.push((region.to_owned(), name));
+    }
+    Ok(regions)
+}
+
+/// Two to five letters and one or two digits, which is what Vercel's clients take for a region.
+fn is_region(text: &str) -> bool {
+    let letters = text.bytes().take_while(u8::is_ascii_lowercase).count();
+    let digits = &text[letters..];
+    (2..=5).contains(&letters)
+        && matches!(digits.len(), 1 | 2)
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn check_host(host: String) -> Result<String, SettingsError> {
@@ -246,6 +286,27 @@ mod tests {
         assert!(!hosts("") && !hosts("https://example.com") && !hosts("*"));
         let raw = RawSettings { default_environment: "orgs/x".to_owned(), ..RawSettings::default() };
         assert!(matches!(raw.resolve(), Err(SettingsError::DefaultEnvironment(_))));
+    }
+
+    #[test]
+    fn a_region_has_one_environment() {
+        let resolve = |regions: &[&str]| {
+            let vercel_regions = regions.iter().map(|&region| region.to_owned()).collect();
+            RawSettings { vercel_regions, ..RawSettings::default() }
+                .resolve()
+                .map(|known| known.vercel_regions)
+        };
+        let name = "orgs/a/projects/b/envs/c";
+        let known = resolve(&[&format!("iad1={name}"), &format!("fra10={name}")]).expect("valid");
+        let known: Vec<_> = known.iter().map(|(region, name)| (region.as_str(), name.to_string())).collect();
+        assert_eq!(known, [("iad1", name.to_owned()), ("fra10", name.to_owned())]);
+        for region in ["iad1", "", "=", "i1", "iad", "iad123", "iadiad1", "IAD1", "é1", "iad1x"] {
+            let text = if region == "iad1" { region.to_owned() } else { format!("{region}={name}") };
+            assert_eq!(resolve(&[&text]), Err(SettingsError::VercelRegion(text.clone())), "{text}");
+        }
+        let twice = format!("iad1={name}");
+        assert_eq!(resolve(&[&twice, &twice]), Err(SettingsError::VercelRegion(twice.clone())));
+        assert!(matches!(resolve(&["iad1=b"]), Err(SettingsError::VercelRegionEnvironment(_))));
     }
 
     #[test]

@@ -45,7 +45,7 @@ struct Open {
 
 impl Deliveries {
     /// Takes charge of a receipt whose answer's last `bytes` bytes go into the write buffer now.
-    fn begin(&self, bytes: usize, receipt: Receipt) {
+    pub(crate) fn begin(&self, bytes: usize, receipt: Receipt) {
         let due = self.due(bytes);
         let mut open = self.open();
         if !open.ended {

@@ -2,7 +2,7 @@
 //! (`request`).
 //!
 //! Errors leave handlers as an [`ApiError`] among the response's extensions; here they get the id of the request and
-//! become `application/problem+json`, and what went on inside goes to the log under the same id.
+//! become `application/problem+json`, or what Vercel's clients read where it is their wire, and what went on inside goes to the log under the same id.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -16,7 +16,7 @@ use axum::http::HeaderValue;
 use axum::http::header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use http_body::Body as _;
-use millpond_api::problem;
+use millpond_api::{ErrorCode, problem};
 use tokio::task::futures::TaskLocalFuture;
 use tower::{Layer, Service};
 
@@ -25,6 +25,7 @@ use crate::delivery::Deliveries;
 use crate::error::ApiError;
 use crate::guard;
 use crate::request::{Observed, PHASES, Phases, REQUEST_ID};
+use crate::vercel::{Refusal, Refused};
 
 /// Wraps handlers.
 #[derive(Clone)]
@@ -118,9 +119,17 @@ where
 }
 
 fn finish(observed: &mut Observed, mut response: Response, phases: Option<Phases>) -> Response {
+    if observed.is_vercel()
+        && let Some(error) = response.extensions_mut().remove::<ApiError>()
+    {
+        response = Refusal::from(error).into_response();
+    }
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         observed.refused(error.code());
         write_error(&mut response, error, observed.id());
+    } else if let Some(Refused { code, cause }) = response.extensions_mut().remove() {
+        observed.refused(code);
+        log_refusal(observed.id(), code, cause.as_deref());
     }
     observed.end(response.status().as_u16(), response.body().size_hint().exact(), phases.as_ref());
     response.headers_mut().insert(REQUEST_ID, observed.id.clone());
@@ -128,11 +137,7 @@ fn finish(observed: &mut Observed, mut response: Response, phases: Option<Phases
 }
 
 pub(crate) fn write_error(response: &mut Response, error: ApiError, id: &str) {
-    if let Some(cause) = error.cause() {
-        tracing::error!(request_id = id, code = %error.code(), cause, "request failed");
-    } else {
-        tracing::debug!(request_id = id, code = %error.code(), "request refused");
-    }
+    log_refusal(id, error.code(), error.cause());
     if let Some(allow) = error.allow() {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     }
@@ -147,4 +152,12 @@ pub(crate) fn write_error(response: &mut Response, error: ApiError, id: &str) {
     }
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(problem::MEDIA_TYPE));
     *response.body_mut() = Body::from(problem.render());
+}
+
+/// What went on inside goes to the log alone.
+fn log_refusal(id: &str, code: ErrorCode, cause: Option<&str>) {
+    match cause {
+        Some(cause) => tracing::error!(request_id = id, %code, cause, "request failed"),
+        None => tracing::debug!(request_id = id, %code, "request refused"),
+    }
 }

@@ -250,8 +250,13 @@ pub(crate) fn check_told_length(body: &Body, limit: usize) -> Result<usize, ApiE
     Ok(most.unwrap_or(limit))
 }
 
-/// Reads a body, at most `limit` bytes of it. Handlers do it by way of `bodies`.
-pub(crate) async fn read_body(mut body: Body, limit: usize) -> Result<Bytes, ApiError> {
+/// Reads a body, at most `limit` bytes of it; `grow` is told how many there are before they are kept. Handlers do it by way
+/// of `bodies`.
+pub(crate) async fn read_body(
+    mut body: Body,
+    limit: usize,
+    mut grow: impl FnMut(usize) -> Result<(), ApiError>,
+) -> Result<Bytes, ApiError> {
     let told = body.size_hint().lower();
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
@@ -260,9 +265,11 @@ pub(crate) async fn read_body(mut body: Body, limit: usize) -> Result<Bytes, Api
             ApiError::new(ErrorCode::MalformedJson, format!("body could not be read to its end: {error}"))
         })?;
         let Ok(data) = frame.into_data() else { continue };
-        if whole.len() + joined.len() + data.len() > limit {
+        let bytes = whole.len() + joined.len() + data.len();
+        if bytes > limit {
             return Err(ApiError::too_large("body", format_args!("more than {limit} bytes"), limit));
         }
+        grow(bytes)?;
         // Most bodies are one frame, which is passed on as it is.
         if whole.is_empty() && joined.is_empty() {
             whole = data;

@@ -11,7 +11,6 @@ pub(crate) mod metrics;
 pub(crate) mod openapi;
 pub(crate) mod queues;
 pub(crate) mod send;
-mod send_binary;
 mod settle;
 pub(crate) mod update_queue;
 
@@ -34,6 +33,6 @@ fn json(body: impl Into<Body>) -> Response {
 }
 
 /// The core answered something that this command never gets.
-fn unexpected(outcome: &Outcome) -> ApiError {
+pub(crate) fn unexpected(outcome: &Outcome) -> ApiError {
     ApiError::internal(format!("unexpected outcome {outcome:?}"))
 }

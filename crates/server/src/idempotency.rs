@@ -24,6 +24,7 @@ pub(crate) const KEY: &str = "idempotency-key";
 const REPLAY: HeaderName = HeaderName::from_static("millpond-idempotent-replay");
 
 /// A key as it was given, checked before anything of the body is read.
+#[derive(Default)]
 pub(crate) struct Key(Option<Box<str>>);
 
 impl Key {
@@ -45,6 +46,16 @@ impl Key {
         }
     }
 
+    /// A key of Vercel's wire, which may be longer than ours: its digest stands for it, under a name that keeps it apart from
+    /// keys of this API.
+    pub(crate) fn of_vercel(given: Option<&[u8]>) -> Self {
+        let digest = |key: &[u8]| {
+            let hex: String = Sha256::digest(key).iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("vqs_{hex}").into()
+        };
+        Self(given.map(digest))
+    }
+
     /// The key alone.
     pub(crate) fn text(&self) -> Option<&str> {
         self.0.as_deref()
@@ -55,12 +66,12 @@ impl Key {
         self.0.as_ref()?;
         let mut digest = CallDigest::of(parts);
         digest.add_body(body);
-        self.with_digest(digest)
+        self.with_digest(Some(digest))
     }
 
-    /// The same, of a body that was read in parts.
-    pub(crate) fn with_digest(self, digest: CallDigest) -> Option<Idempotency> {
-        self.0.map(|key| Idempotency { key, digest: digest.finish() })
+    /// The same, of a body that was read in parts. Without a digest the key alone counts, whatever the call.
+    pub(crate) fn with_digest(self, digest: Option<CallDigest>) -> Option<Idempotency> {
+        self.0.map(|key| Idempotency { key, digest: digest.map_or(0, CallDigest::finish) })
     }
 }
 

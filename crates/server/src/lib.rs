@@ -1,4 +1,4 @@
-//! Millpond over HTTP: the native API.
+//! Millpond over HTTP: the native API, and Vercel Queues' wire.
 //!
 //! Each surface is thin: extract, convert, call the engine, convert. No queue rule is decided here.
 //!
@@ -10,7 +10,8 @@
 //! | `extract` | paths, query parameters and bodies of requests |
 //! | `bodies` | how much bodies take together while they are read, and how long |
 //! | `answers` | how much answers take together while they are written |
-//! | `pieces`, `stream` | large bodies on their way in and out, chunk by chunk |
+//! | `incoming`, `pieces`, `stream` | messages whose data is a body; large bodies on their way in and out, chunk by chunk |
+//! | `vercel` | Vercel Queues' wire |
 //! | `idempotency` | what makes a call repeatable |
 //! | `openapi` | the OpenAPI document |
 //! | `guard`, `envelope` | who may ask at all; error bodies |
@@ -36,6 +37,7 @@ mod extract;
 mod guard;
 mod handlers;
 mod idempotency;
+mod incoming;
 mod linger;
 mod making;
 mod metrics;
@@ -47,6 +49,7 @@ mod serve;
 mod shutdown;
 mod stream;
 mod verb;
+mod vercel;
 
 pub use answers::ANSWERS_BYTES_MAX;
 pub use app::{App, app};

@@ -1,4 +1,4 @@
-//! What is made by being used: a group by its first lease, a partition by the first message that is sent to it.
+//! What is made by being used: groups and partitions, and on Vercel's wire topics.
 
 use millpond_core::command::{CreateQueue, Idempotency, Once, Start};
 use millpond_core::spec::QueueSpec;
@@ -6,35 +6,72 @@ use millpond_core::{Command, Outcome, Rejection};
 use millpond_engine::Answer;
 
 use crate::app::App;
+use crate::convert::queue::NO_ANNOTATIONS;
 use crate::error::ApiError;
 use crate::extract::Environment;
-use crate::request::Phases;
 
-/// A group or partition of this name, with the policies that such a thing has unless told.
+/// How often a command is given: somebody may delete what was just made.
+const TRIES: usize = 3;
+
+/// A topic, group or partition of this name, with the policies that such a thing has unless told.
 pub(crate) fn make(name: Box<str>, start: Start) -> CreateQueue {
-    CreateQueue { name, start, spec: QueueSpec::topic(), annotations: "{}".into(), validate_only: false }
+    CreateQueue {
+        name,
+        start,
+        spec: QueueSpec::topic(),
+        annotations: NO_ANNOTATIONS.into(),
+        validate_only: false,
+    }
 }
 
 impl App {
-    /// As [`App::submit`]; what the core misses is made, if it is among `makes`, and the command given again.
+    /// As [`App::ask`]; if what the core misses is among `makes`, all of these are made, in their order, and the command is given
+    /// again.
+    pub(crate) async fn ask_making(
+        &self,
+        environment: &Environment,
+        makes: &[CreateQueue],
+        command: Command,
+    ) -> Result<Answer, ApiError> {
+        for _ in 1..TRIES {
+            if makes.is_empty() {
+                break;
+            }
+            let mut answer = self.ask(environment, command.clone()).await?;
+            let Outcome::Rejected(Rejection::QueueNotFound { name }) = &answer.outcome else {
+                return Ok(answer);
+            };
+            if !makes.iter().any(|make| make.name == *name) {
+                return Ok(answer);
+            }
+            for make in makes {
+                let made = self.ask(environment, Command::CreateQueue(make.clone())).await?.outcome;
+                match made {
+                    // Somebody else was quicker, or it was there all the time.
+                    Outcome::Rejected(Rejection::QueueAlreadyExists { .. }) => {}
+                    Outcome::Rejected(_) => {
+                        answer.outcome = made;
+                        return Ok(answer);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.ask(environment, command).await
+    }
+
+    /// The same, but a refusal is an error.
     pub(crate) async fn submit_making(
         &self,
         environment: &Environment,
         makes: &[CreateQueue],
         command: Command,
     ) -> Result<Answer, ApiError> {
-        for _ in makes {
-            let answer = Phases::engine(self.engine.submit(&environment.text, command.clone())).await?;
-            match &answer.outcome {
-                Outcome::Rejected(Rejection::QueueNotFound { name }) => {
-                    let Some(make) = makes.iter().find(|make| make.name == *name) else { break };
-                    self.make(environment, make).await?;
-                }
-                Outcome::Rejected(rejection) => return Err(rejection.clone().into()),
-                _ => return Ok(answer),
-            }
+        let answer = self.ask_making(environment, makes, command).await?;
+        match answer.outcome {
+            Outcome::Rejected(rejection) => Err(rejection.into()),
+            _ => Ok(answer),
         }
-        self.submit(environment, command).await
     }
 
     /// As [`App::submit_once`], likewise.
@@ -52,16 +89,6 @@ impl App {
         match self.submit_making(environment, makes, command).await?.outcome {
             Outcome::Repeated(first) => Ok((*first, true)),
             outcome => Ok((outcome, false)),
-        }
-    }
-
-    async fn make(&self, environment: &Environment, make: &CreateQueue) -> Result<(), ApiError> {
-        let command = Command::CreateQueue(make.clone());
-        match Phases::engine(self.engine.submit(&environment.text, command)).await?.outcome {
-            // Somebody else was quicker.
-            Outcome::Rejected(Rejection::QueueAlreadyExists { .. }) => Ok(()),
-            Outcome::Rejected(rejection) => Err(rejection.into()),
-            _ => Ok(()),
         }
     }
 }

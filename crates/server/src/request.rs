@@ -177,6 +177,11 @@ impl Observed {
         text(&self.id)
     }
 
+    /// It speaks Vercel's wire.
+    pub(crate) fn is_vercel(&self) -> bool {
+        self.verb.is_vercel()
+    }
+
     /// The answer will be an error.
     pub(crate) fn refused(&self, code: ErrorCode) {
         self.observer.http.refused(code);

@@ -3,6 +3,7 @@
 
 use axum::http::Method;
 use millpond_api::name::split_verb;
+use millpond_api::vercel::path::{Endpoint, Place};
 
 use crate::paths;
 
@@ -24,7 +25,7 @@ macro_rules! verbs {
                 match self { $(Verb::$variant => $label,)+ }
             }
 
-            /// Its route in logs, without what precedes `queues`, `topics` or `envs`.
+            /// Its route in logs, without what precedes `queues`, `topics`, `envs` or `topic`.
             pub(crate) fn route(self) -> &'static str {
                 match self { $(Verb::$variant => $route,)+ }
             }
@@ -82,6 +83,13 @@ verbs! {
     UpdateGroup "update_group" "topics/{topic}/groups/{group}",
     UpdateQueue "update_queue" "queues/{queue}",
     UpdateTopic "update_topic" "topics/{topic}",
+    VercelAck "vercel_ack" "topic/{topic}/consumer/{group}/lease/{handle}",
+    VercelChange "vercel_change" "topic/{topic}/consumer/{group}/lease/{handle}",
+    VercelOther "vercel_other" "topic/other",
+    VercelReceive "vercel_receive" "topic/{topic}/consumer/{group}",
+    VercelReceiveById "vercel_receive_by_id" "topic/{topic}/consumer/{group}/id/{message}",
+    VercelSend "vercel_send" "topic/{topic}",
+    VercelSendBatch "vercel_send_batch" "topic/{topic}/batch",
     Why "why" "queues/{queue}:why",
     WhyGroup "why_group" "topics/{topic}/groups/{group}:why",
 }
@@ -89,6 +97,9 @@ verbs! {
 impl Verb {
     /// What a request with this method and path asks for.
     pub(crate) fn of(method: &Method, path: &str) -> Self {
+        if let Some(place) = Place::of(path) {
+            return Self::of_vercel(method, place.endpoint);
+        }
         let Some(rest) = path.strip_prefix(paths::VERSION_PREFIX) else {
             return match (method, path) {
                 (&Method::GET, paths::HEALTH) => Self::Health,
@@ -177,6 +188,32 @@ impl Verb {
         }
     }
 
+    /// It speaks Vercel's wire.
+    pub(crate) fn is_vercel(self) -> bool {
+        matches!(
+            self,
+            Self::VercelAck
+                | Self::VercelChange
+                | Self::VercelOther
+                | Self::VercelReceive
+                | Self::VercelReceiveById
+                | Self::VercelSend
+                | Self::VercelSendBatch
+        )
+    }
+
+    fn of_vercel(method: &Method, endpoint: Option<Endpoint>) -> Self {
+        match (endpoint, method) {
+            (Some(Endpoint::Batch), &Method::POST) => Self::VercelSendBatch,
+            (Some(Endpoint::Lease), &Method::DELETE) => Self::VercelAck,
+            (Some(Endpoint::Lease | Endpoint::Visibility), &Method::PATCH) => Self::VercelChange,
+            (Some(Endpoint::Receive), &Method::POST) => Self::VercelReceive,
+            (Some(Endpoint::ReceiveById), &Method::POST) => Self::VercelReceiveById,
+            (Some(Endpoint::Send), &Method::POST) => Self::VercelSend,
+            _ => Self::VercelOther,
+        }
+    }
+
     fn of_queue(method: &Method, segment: &str) -> Self {
         match (method, split_verb(segment).1) {
             (&Method::DELETE, None) => Self::DeleteQueue,
@@ -235,6 +272,17 @@ mod tests {
             ("GET", "Q/mail/messages/msg_1", "get_message"),
             ("DELETE", "Q/mail/messages/msg_1", "delete_message"),
             ("GET", "Q/mail/messages/msg_1/data", "get_data"),
+            ("POST", "/api/v3/topic/t", "vercel_send"),
+            ("POST", "/r/iad1/api/v3/topic/t/batch", "vercel_send_batch"),
+            ("POST", "/api/v3/topic/t/consumer/g", "vercel_receive"),
+            ("POST", "/v1/queues/api/v3/topic/t/consumer/g/id/m", "vercel_receive_by_id"),
+            ("DELETE", "/api/v3/topic/t/consumer/g/lease/h", "vercel_ack"),
+            ("PATCH", "/api/v3/topic/t/consumer/g/lease/h", "vercel_change"),
+            ("PATCH", "/api/v3/topic/t/consumer/g/lease/h/visibility", "vercel_change"),
+            ("GET", "/api/v3/topic/t", "vercel_other"),
+            ("POST", "/api/v3/topic/t/elsewhere", "vercel_other"),
+            ("DELETE", "/api/v3/topic/t/consumer/g/lease/h/visibility", "vercel_other"),
+            ("POST", "/api/v3/topics/t", "other"),
             ("POST", "/healthz", "other"),
             ("GET", "/", "other"),
             ("GET", "/v1/", "other"),
@@ -271,7 +319,9 @@ mod tests {
                 let path =
                     path.replace('Q', &format!("{before}/queues")).replace('T', &format!("{before}/topics"));
                 let method = Method::from_bytes(method.as_bytes()).expect("a token");
-                assert_eq!(Verb::of(&method, &path).label(), verb, "{method} {path}");
+                let found = Verb::of(&method, &path);
+                assert_eq!(found.label(), verb, "{method} {path}");
+                assert_eq!(found.is_vercel(), verb.starts_with("vercel_"));
             }
         }
     }

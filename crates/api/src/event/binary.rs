@@ -104,7 +104,7 @@ fn unquote(value: &[u8]) -> Vec<u8> {
     out
 }
 
-fn percent_decode(value: &[u8]) -> Vec<u8> {
+pub(crate) fn percent_decode(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     let mut rest = value;
     while let Some((first, others)) = rest.split_first() {

@@ -13,6 +13,10 @@ use millpond_api::purge::PurgeRequest;
 use millpond_api::queue::{ListQueuesRequest, QueueBody, QueueUpdate, UpdateMask};
 use millpond_api::send::{SendForm, SendRequest, parse_delay, parse_priority, parse_time_to_live};
 use millpond_api::settle::{AckRequest, ExtendRequest, NackRequest, SettleRequest};
+use millpond_api::vercel::handle::{ReceiptHandle, original_of};
+use millpond_api::vercel::header::{ReceiveOptions, SendOptions, client_time, deployment};
+use millpond_api::vercel::path::Place;
+use millpond_api::vercel::{self, multipart, visibility};
 use millpond_api::{DataKind, Event, EventData, duration, limits, time};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -42,6 +46,7 @@ fn parse_everything(bytes: &[u8]) {
     for kind in [Kind::Group, Kind::Queue, Kind::Topic] {
         parse_of_kind(kind, bytes);
     }
+    parse_vercel(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _ = (duration::parse(text), time::parse(text), parse_delay("delay", text));
         let _ = (EnvironmentName::parse("name", text), QueueName::parse("name", text));
@@ -70,6 +75,20 @@ fn parse_of_kind(kind: Kind, bytes: &[u8]) {
     }
     let update = QueueUpdate::parse(kind, bytes, None);
     assert_eq!(update.map(|update| update.body), QueueBody::parse(kind, bytes));
+}
+
+/// Every parser of Vercel's wire.
+fn parse_vercel(bytes: &[u8]) {
+    if let Ok(parts) = multipart::parse(bytes, "b") {
+        assert!((1..=limits::VERCEL_BATCH_MESSAGES_MAX).contains(&parts.len()));
+    }
+    let header = |_: &str| Some(bytes);
+    let _ = (SendOptions::read(header), ReceiveOptions::read(header), visibility::parse(bytes));
+    let _ = (deployment(header), client_time(header), vercel::event("t", header));
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = (multipart::boundary_of(text), Place::of(text).map(|place| place.names()));
+        let _ = (ReceiptHandle::parse(text), original_of(text));
+    }
 }
 
 fn reread(event: &Event) {

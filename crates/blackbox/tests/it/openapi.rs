@@ -9,9 +9,9 @@ use serde_json::json;
 
 use crate::python;
 
-const EXAMPLES_BY_DEFAULT: &str = "20";
+const EXAMPLES_BY_DEFAULT: &str = "10";
 const SEED_BY_DEFAULT: &str = "1";
-/// Operations that are documented, those on queues twice: by their short and by their long paths.
+/// Operations that are documented, those on queues and topics twice: by their short and by their long paths.
 const OPERATIONS: &str = "Tested: 95";
 
 #[test]

@@ -6,6 +6,7 @@ use clap::Args;
 use millpond_client::{LeaseOptions, LeasedMessage};
 
 use super::Common;
+use super::reader::{GroupArguments, Reader};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{data_line, print, print_json, safe, tell, when};
 use crate::value;
@@ -13,7 +14,15 @@ use crate::value;
 #[derive(Debug, Args)]
 pub(crate) struct Lease {
     /// Id or name of the queue
-    queue: String,
+    #[arg(required_unless_present = "topic", conflicts_with = "topic")]
+    queue: Option<String>,
+
+    #[command(flatten)]
+    group: GroupArguments,
+
+    /// Only messages of this partition
+    #[arg(long, value_name = "PARTITION", requires = "topic")]
+    partition: Option<String>,
 
     /// At most so many messages, 1 to 100
     #[arg(long, default_value_t = 1, value_name = "COUNT")]
@@ -49,34 +58,35 @@ impl Lease {
             max_wait: self.max_wait,
         };
         let client = self.common.client()?;
-        let messages = client.lease(&self.queue, &options).await;
+        let reader = self.group.reader(self.queue.as_deref(), self.partition.as_deref());
+        let messages = client.lease(reader.source(), &options).await;
         let messages =
-            messages.map_err(|error| Failure::call(&format!("lease from {}", self.queue), &error))?;
+            messages.map_err(|error| Failure::call(&format!("lease from {}", reader.called()), &error))?;
         for message in &messages {
             if self.common.format.json {
                 print_json(message)?;
             } else {
-                print(&self.describe(message))?;
+                print(&describe(&reader, message))?;
             }
         }
         if messages.is_empty() && !self.common.format.json {
-            tell(&format!("nothing to lease; `millpond why {}` says why", self.queue));
+            tell(&format!("nothing to lease; `millpond why {}` says why", reader.words()));
         }
         Ok(Exit::Done)
     }
+}
 
-    fn describe(&self, message: &LeasedMessage) -> String {
-        let event = &message.event;
-        let lease = value::show_lease(&message.lease);
-        format!(
-            "{}  delivery {}, leased until {}\n  {} from {}: {}\n  millpond ack {} {lease}",
-            message.message_id,
-            message.delivery_count,
-            when(message.lease_expire_time),
-            safe(&event.kind),
-            safe(&event.source),
-            data_line(event),
-            self.queue,
-        )
-    }
+fn describe(reader: &Reader, message: &LeasedMessage) -> String {
+    let event = &message.event;
+    let lease = value::show_lease(&message.lease);
+    format!(
+        "{}  delivery {}, leased until {}\n  {} from {}: {}\n  millpond ack {} {lease}",
+        message.message_id,
+        message.delivery_count,
+        when(message.lease_expire_time),
+        safe(&event.kind),
+        safe(&event.source),
+        data_line(event),
+        reader.words(),
+    )
 }

@@ -6,11 +6,11 @@ mod show;
 mod update;
 
 use clap::Subcommand;
-use millpond_client::QueueSpec;
-use serde_json::{Map, Value};
 
-use crate::exit::{Failure, Outcome};
-use crate::value::Assignment;
+use crate::exit::Outcome;
+
+/// Queues, topics or groups asked for at once.
+pub(super) const PAGE: u32 = 1_000;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
@@ -50,25 +50,5 @@ impl QueueCommand {
             QueueCommand::Show(command) => command.run().await,
             QueueCommand::Update(command) => command.run().await,
         }
-    }
-}
-
-/// A spec from its fields. A value of the wrong kind is refused here, with its field; ranges are the server's matter.
-fn spec_of(fields: Map<String, Value>) -> Outcome<QueueSpec> {
-    for (name, value) in &fields {
-        let alone = Map::from_iter([(name.clone(), value.clone())]);
-        if let Err(error) = serde_json::from_value::<QueueSpec>(Value::Object(alone)) {
-            let what = format!("cannot set {name} to {value}");
-            return Err(Failure::usage(what, error.to_string()).advise("docs/queues.md lists every field"));
-        }
-    }
-    serde_json::from_value(Value::Object(fields))
-        .map_err(|error| Failure::usage("cannot read the policies", error.to_string()))
-}
-
-/// Carries out all assignments on an object.
-fn apply_all(assignments: &[Assignment], fields: &mut Map<String, Value>) {
-    for assignment in assignments {
-        assignment.apply(fields);
     }
 }

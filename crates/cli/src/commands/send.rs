@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::ProgressBar;
-use millpond_client::{Client, Data, Error, Event, SendOptions, new_idempotency_key};
+use millpond_client::{Client, Data, Destination, Error, Event, SendOptions, new_idempotency_key};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -32,12 +32,21 @@ const EVENT_BYTES: usize = 256 << 10;
 
 #[derive(Debug, Args)]
 pub(crate) struct Send {
-    /// Id or name of the queue
-    queue: String,
+    /// Id or name of the queue; left out with --topic
+    #[arg(required_unless_present = "topic", allow_hyphen_values = true)]
+    queue: Option<String>,
 
     /// The data: JSON, or else text; - reads lines from stdin as --file does
-    #[arg(required_unless_present_any = ["file", "data_file"], conflicts_with_all = ["file", "data_file"], allow_hyphen_values = true)]
+    #[arg(required_unless_present_any = ["file", "data_file", "topic"], conflicts_with_all = ["file", "data_file"], allow_hyphen_values = true)]
     data: Option<String>,
+
+    /// Id or name of a topic, in place of QUEUE
+    #[arg(long, value_name = "TOPIC")]
+    topic: Option<String>,
+
+    /// Id of a partition of the topic; made if it is not there
+    #[arg(long, value_name = "PARTITION", requires = "topic")]
+    partition: Option<String>,
 
     /// Send a file of JSON lines: each is an event's data, or a whole event if it has specversion; - is stdin
     #[arg(long, value_name = "FILE")]
@@ -89,15 +98,46 @@ pub(crate) struct Send {
 
 impl Send {
     pub(crate) async fn run(&self) -> Outcome {
+        let data = self.given_data()?;
         let client = self.common.client()?;
         let key = self.idempotency_key.clone().unwrap_or_else(new_idempotency_key);
         if let Some(file) = &self.data_file {
             return self.send_content(&client, key, file).await;
         }
-        match (self.file.as_deref(), self.data.as_deref()) {
+        match (self.file.as_deref(), data) {
             (Some(file), _) => self.send_lines(client, &key, Lines::open(file)?).await,
             (None, Some("-")) => self.send_lines(client, &key, Lines::open("-")?).await,
             (None, data) => self.send_one(&client, key, data.unwrap_or_default()).await,
+        }
+    }
+
+    /// The data on the command line. With a topic there is no queue before it.
+    fn given_data(&self) -> Outcome<Option<&str>> {
+        let elsewhere = self.file.is_some() || self.data_file.is_some();
+        let (first, second) = (self.queue.as_deref(), self.data.as_deref());
+        match &self.topic {
+            None => Ok(second),
+            Some(_) if first.is_some() == elsewhere || second.is_some() => {
+                let why = "with --topic it takes the data alone, or --file or --data-file";
+                Err(Failure::usage("cannot send", why))
+            }
+            Some(_) => Ok(first),
+        }
+    }
+
+    fn to(&self) -> Destination {
+        match &self.topic {
+            None => Destination::Queue(self.queue.clone().unwrap_or_default()),
+            Some(topic) => Destination::Topic { topic: topic.clone(), partition: self.partition.clone() },
+        }
+    }
+
+    /// How a sentence calls where it goes.
+    fn called(&self) -> String {
+        match (&self.topic, &self.partition) {
+            (None, _) => self.queue.clone().unwrap_or_default(),
+            (Some(topic), None) => format!("topic {topic}"),
+            (Some(topic), Some(partition)) => format!("partition {partition} of topic {topic}"),
         }
     }
 
@@ -114,8 +154,8 @@ impl Send {
                 Err(_) => event.text(data),
             }
         };
-        let ids = send_batch(client, &self.queue, &[event], &self.options(key)).await;
-        let ids = ids.map_err(|error| Failure::call(&format!("send to {}", self.queue), &error))?;
+        let ids = send_batch(client, &self.to(), &[event], &self.options(key)).await;
+        let ids = ids.map_err(|error| Failure::call(&format!("send to {}", self.called()), &error))?;
         self.tell(&ids)?;
         Ok(Exit::Done)
     }
@@ -130,8 +170,8 @@ impl Send {
         read.map_err(|error| Failure::usage(format!("cannot read {file}"), error.to_string()))?;
         let event = self.complete(Event::default(), &key);
         let event = Event { data_content_type: Some(self.content_type.clone()), ..event };
-        let sent = client.send_large(&self.queue, &event, data.into(), &self.options(key)).await;
-        let id = sent.map_err(|error| Failure::call(&format!("send to {}", self.queue), &error))?;
+        let sent = client.send_large(self.to(), &event, data.into(), &self.options(key)).await;
+        let id = sent.map_err(|error| Failure::call(&format!("send to {}", self.called()), &error))?;
         self.tell(&[id])?;
         Ok(Exit::Done)
     }
@@ -146,7 +186,7 @@ impl Send {
         };
         let done = tokio::select! {
             done = sender.send_all(&mut lines) => done,
-            () = interrupted => Err(Failure::interrupted(format!("sending to {} stopped", self.queue))),
+            () = interrupted => Err(Failure::interrupted(format!("sending to {} stopped", self.called()))),
         };
         lines.progress.finish_and_clear();
         let sent = sender.sent;
@@ -159,7 +199,7 @@ impl Send {
             return Err(failure.advise(format!("{} sent so far; {again}", count_of(sent, "message"))));
         }
         if !self.common.format.json {
-            print(&format!("sent {} to {}", count_of(sent, "message"), self.queue))?;
+            print(&format!("sent {} to {}", count_of(sent, "message"), self.called()))?;
         }
         Ok(Exit::Done)
     }
@@ -272,10 +312,10 @@ impl Sender<'_> {
         }
         let options = self.send.options(format!("{}-{}", self.key, batch.first_line));
         let ids =
-            send_batch(&self.client, &self.send.queue, &batch.events, &options).await.map_err(|error| {
+            send_batch(&self.client, &self.send.to(), &batch.events, &options).await.map_err(|error| {
                 let (first, last, name) = (batch.first_line, batch.last_line, &lines.name);
                 Failure::call(
-                    &format!("send lines {first} to {last} of {name} to {}", self.send.queue),
+                    &format!("send lines {first} to {last} of {name} to {}", self.send.called()),
                     &error,
                 )
             })?;
@@ -295,7 +335,7 @@ impl Sender<'_> {
 /// Sends events in one call. One that is too long as JSON goes alone, its data as the body.
 async fn send_batch(
     client: &Client,
-    queue: &str,
+    to: &Destination,
     events: &[Event],
     options: &SendOptions,
 ) -> Result<Vec<String>, Error> {
@@ -304,9 +344,9 @@ async fn send_batch(
         && data.len() > EVENT_BYTES / 2
     {
         let data = data.into_owned().into();
-        return client.send_large(queue, event, data, options).await.map(|id| vec![id]);
+        return client.send_large(to, event, data, options).await.map(|id| vec![id]);
     }
-    client.send(queue, events, options).await
+    client.send(to, events, options).await
 }
 
 /// Whether a line is an event by itself: an object with `specversion`.

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use millpond_client::{Client, Error, Lease};
+use millpond_client::{Client, Error, Lease, Source};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::Common;
+use super::reader::GroupArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::count_of;
 use crate::value;
@@ -17,12 +18,17 @@ const LEASES_PER_CALL: usize = 100;
 
 #[derive(Debug, Args)]
 struct Leases {
-    /// Id or name of the queue
-    queue: String,
+    /// Id or name of the queue; left out with --topic
+    #[arg(required_unless_present = "topic")]
+    queue: Option<String>,
 
-    /// Leases as `lease` prints them, MESSAGE_ID@GENERATION; - reads them from stdin, one a line, also in JSON
-    #[arg(required = true, value_name = "LEASE")]
+    /// Leases as `lease` prints them, MESSAGE_ID@GENERATION, of groups with @DELIVERY behind it; - reads them from stdin, one a
+    /// line, also in JSON
+    #[arg(required_unless_present = "topic", value_name = "LEASE")]
     leases: Vec<String>,
+
+    #[command(flatten)]
+    group: GroupArguments,
 
     #[command(flatten)]
     common: Common,
@@ -57,15 +63,15 @@ pub(crate) struct Extend {
 impl Ack {
     pub(crate) async fn run(&self) -> Outcome {
         self.leases
-            .settle("ack", "acked", async |client, queue, leases| client.ack(queue, leases).await)
+            .settle("ack", "acked", async |client, source, leases| client.ack(source, leases).await)
             .await
     }
 }
 
 impl Nack {
     pub(crate) async fn run(&self) -> Outcome {
-        let nack = async |client: &Client, queue: &str, leases: &[Lease]| {
-            client.nack(queue, leases, self.delay).await
+        let nack = async |client: &Client, source: &Source, leases: &[Lease]| {
+            client.nack(source, leases, self.delay).await
         };
         self.leases.settle("nack", "nacked", nack).await
     }
@@ -73,8 +79,8 @@ impl Nack {
 
 impl Extend {
     pub(crate) async fn run(&self) -> Outcome {
-        let extend = async |client: &Client, queue: &str, leases: &[Lease]| {
-            client.extend(queue, leases, self.visibility_timeout).await
+        let extend = async |client: &Client, source: &Source, leases: &[Lease]| {
+            client.extend(source, leases, self.visibility_timeout).await
         };
         self.leases.settle("extend", "extended", extend).await
     }
@@ -85,16 +91,18 @@ impl Leases {
         &self,
         verb: &str,
         done: &str,
-        call: impl AsyncFn(&Client, &str, &[Lease]) -> Result<Vec<Lease>, Error>,
+        call: impl AsyncFn(&Client, &Source, &[Lease]) -> Result<Vec<Lease>, Error>,
     ) -> Outcome {
         let leases = self.read(verb).await?;
         let client = self.common.client()?;
+        let reader = self.group.reader(self.queue.as_deref(), None);
+        let source = reader.source();
         let (mut stale, mut told, mut failure) = (Vec::new(), 0, None);
         for part in leases.chunks(LEASES_PER_CALL) {
-            match call(&client, &self.queue, part).await {
+            match call(&client, &source, part).await {
                 Ok(more) => stale.extend(more),
                 Err(error) => {
-                    failure = Some(Failure::call(&format!("{verb} in {}", self.queue), &error));
+                    failure = Some(Failure::call(&format!("{verb} in {}", reader.called()), &error));
                     break;
                 }
             }
@@ -124,7 +132,12 @@ impl Leases {
     async fn read(&self, verb: &str) -> Outcome<Vec<Lease>> {
         let refuse = |why: String| Failure::usage(format!("cannot {verb}"), why);
         let mut leases = Vec::new();
-        for text in &self.leases {
+        // Of a group there is no queue before the leases.
+        let first = self.queue.as_ref().filter(|_| self.group.is_given());
+        if first.is_none() && self.leases.is_empty() {
+            return Err(refuse("no lease is named".to_owned()).advise("name leases, or - for stdin"));
+        }
+        for text in first.into_iter().chain(&self.leases) {
             if text != "-" {
                 leases.push(value::lease(text).map_err(refuse)?);
                 continue;
@@ -164,13 +177,17 @@ mod tests {
 
     #[test]
     fn a_lease_is_read_in_every_form_in_which_it_is_printed() {
-        let expected = Ok(Lease { message_id: "msg_1".to_owned(), lease_generation: 7 });
+        let expected = Ok(Lease { message_id: "msg_1".to_owned(), lease_generation: 7, delivery: None });
         for line in [
             "msg_1@7",
             r#"{"message_id": "msg_1", "lease_generation": "7"}"#,
             r#"{"message_id": "x", "event": {}, "lease": {"message_id": "msg_1", "lease_generation": "7"}}"#,
         ] {
             assert_eq!(read_line(line), expected, "{line}");
+        }
+        let of_group = Lease { message_id: "msg_1".to_owned(), lease_generation: 7, delivery: Some(9) };
+        for line in ["msg_1@7@9", r#"{"message_id": "msg_1", "lease_generation": "7", "delivery": "9"}"#] {
+            assert_eq!(read_line(line).as_ref(), Ok(&of_group), "{line}");
         }
         assert!(read_line("{}").is_err() && read_line("x").is_err());
     }

@@ -5,13 +5,18 @@ use millpond_client::Why as Reason;
 use serde::Serialize;
 
 use super::Common;
+use super::reader::{GroupArguments, Reader};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::safe;
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// Id or name of the queue
-    queue: String,
+    #[arg(required_unless_present = "topic", conflicts_with = "topic")]
+    queue: Option<String>,
+
+    #[command(flatten)]
+    group: GroupArguments,
 
     #[command(flatten)]
     common: Common,
@@ -19,7 +24,12 @@ pub(crate) struct Why {
 
 #[derive(Serialize)]
 struct Answer<'a> {
-    queue: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
     #[serde(flatten)]
     why: &'a Reason,
     advice: String,
@@ -27,24 +37,64 @@ struct Answer<'a> {
 
 impl Why {
     pub(crate) async fn run(&self) -> Outcome {
-        let why = self.common.client()?.why(&self.queue).await;
-        let why = why.map_err(|error| Failure::call(&format!("ask about queue {}", self.queue), &error))?;
-        let answer = Answer { queue: &self.queue, why: &why, advice: advice(&self.queue, &why.reason) };
-        self.common.format.show(&answer, || sentence(&self.queue, &why))?;
+        let reader = self.group.reader(self.queue.as_deref(), None);
+        let client = self.common.client()?;
+        let why = match &reader {
+            Reader::Group { topic, group, .. } => client.why_group(topic, group).await,
+            Reader::Queue(queue) => client.why(queue).await,
+        };
+        let why = why.map_err(|error| Failure::call(&format!("ask about {}", asked(&reader)), &error))?;
+        let (queue, topic, group) = match &reader {
+            Reader::Group { topic, group, .. } => (None, Some(topic.as_str()), Some(group.as_str())),
+            Reader::Queue(queue) => (Some(queue.as_str()), None, None),
+        };
+        let answer = Answer { queue, topic, group, why: &why, advice: advice(&reader, &why.reason) };
+        self.common.format.show(&answer, || sentence(&reader, &why))?;
         Ok(Exit::Done)
     }
 }
 
+fn asked(reader: &Reader) -> String {
+    match reader {
+        Reader::Group { .. } => reader.called(),
+        Reader::Queue(queue) => format!("queue {queue}"),
+    }
+}
+
 /// What is the matter and what to do, in one sentence.
-pub(super) fn sentence(queue: &str, why: &Reason) -> String {
-    match advice(queue, &why.reason) {
-        advice if advice.is_empty() => format!("{queue}: {}", safe(&why.detail)),
-        advice => format!("{queue}: {}: {advice}", safe(&why.detail)),
+pub(super) fn sentence(reader: &Reader, why: &Reason) -> String {
+    let called = reader.called();
+    match advice(reader, &why.reason) {
+        advice if advice.is_empty() => format!("{called}: {}", safe(&why.detail)),
+        advice => format!("{called}: {}: {advice}", safe(&why.detail)),
     }
 }
 
 /// What to do; empty for a reason that is newer than this program.
-fn advice(queue: &str, reason: &str) -> String {
+fn advice(reader: &Reader, reason: &str) -> String {
+    match reader {
+        Reader::Group { topic, .. } => advice_on_group(reader, topic, reason),
+        Reader::Queue(queue) => advice_on_queue(queue, reason),
+    }
+}
+
+fn advice_on_group(reader: &Reader, topic: &str, reason: &str) -> String {
+    match reason {
+        "all_delayed" => "wait: they failed, and come back by themselves".to_owned(),
+        "all_leased" => "wait for the workers".to_owned(),
+        "concurrency_full" => "wait for the workers, or allow the group more (concurrency_max)".to_owned(),
+        "delivering" => "nothing to do".to_owned(),
+        "empty" => format!("send something with `millpond send --topic {topic} DATA`"),
+        "leased_limit" => {
+            "ack what is done, shorten the leases, or allow the group more (leased_max)".to_owned()
+        }
+        "no_consumer" => format!("start a worker, such as `millpond work {} --exec CMD`", reader.words()),
+        "paused" => format!("`{}` lets it deliver again", reader.resume()),
+        _ => String::new(),
+    }
+}
+
+fn advice_on_queue(queue: &str, reason: &str) -> String {
     match reason {
         "all_dead" => format!(
             "look at them with `millpond dead list {queue}`, and once their cause is gone `millpond queue replay {queue}`"
@@ -79,13 +129,16 @@ mod tests {
         let reasons: Vec<&str> = rows.filter_map(|line| line.split('`').nth(1)).collect();
         assert!(reasons.len() >= 9, "{reasons:?}");
         for reason in reasons {
-            assert!(!advice("q", reason).is_empty(), "{reason}");
+            assert!(!advice_on_queue("q", reason).is_empty(), "{reason}");
+            let group = Reader::Group { topic: "t".to_owned(), group: "g".to_owned(), partition: None };
+            // A group has no dead letters.
+            assert_eq!(advice(&group, reason).is_empty(), reason == "all_dead", "{reason}");
         }
     }
 
     #[test]
     fn a_reason_that_is_not_known_is_told_in_the_servers_words() {
         let why = Reason { reason: "new".to_owned(), detail: "told so".to_owned(), since: None, until: None };
-        assert_eq!(sentence("q", &why), "q: told so");
+        assert_eq!(sentence(&Reader::Queue("q".to_owned()), &why), "q: told so");
     }
 }

@@ -11,12 +11,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use clap::Args;
-use millpond_client::{CancellationToken, Client, Delivery, Error, Nack, Tally, Worker};
+use millpond_client::{CancellationToken, Client, Delivery, Error, ErrorCode, Nack, Tally, Worker};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::child::Runner;
 use self::report::Report;
 use super::Common;
+use super::reader::{GroupArguments, Reader};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::value;
 
@@ -30,7 +31,15 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 pub(crate) struct Work {
     /// Id or name of the queue
-    queue: String,
+    #[arg(required_unless_present = "topic", conflicts_with = "topic")]
+    queue: Option<String>,
+
+    #[command(flatten)]
+    group: GroupArguments,
+
+    /// Only messages of this partition
+    #[arg(long, value_name = "PARTITION", requires = "topic")]
+    partition: Option<String>,
 
     /// Command for each message, run by sh -c: the data on its stdin, attributes in its environment (MILLPOND_MESSAGE_ID,
     /// MILLPOND_TYPE and so on, see docs/cli.md). Exit code 0 acks the message, any other nacks it
@@ -45,7 +54,7 @@ pub(crate) struct Work {
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     visibility_timeout: Option<Duration>,
 
-    /// End when the queue is empty: nothing ready, delayed or leased
+    /// End when the queue is empty, or the group has had everything: nothing ready, delayed or leased
     #[arg(long)]
     drain: bool,
 
@@ -67,13 +76,14 @@ struct Stops {
 impl Work {
     pub(crate) async fn run(&self) -> Outcome {
         let client = self.common.client()?;
+        let reader = self.group.reader(self.queue.as_deref(), self.partition.as_deref());
         let stops = Stops::default();
         let json = self.common.format.json;
-        let report = Arc::new(Report::new(&self.queue, json, self.concurrency.into(), stops.drain.clone())?);
+        let report = Arc::new(Report::new(&reader, json, self.concurrency.into(), stops.drain.clone())?);
         let watch = tokio::spawn(watch_signals(stops.clone(), Arc::clone(&report))?);
-        let tally = self.work(client, &stops, &report).await;
+        let tally = self.work(client, &reader, &stops, &report).await;
         let told = tally.as_ref().ok().map(|Tally { acked, nacked, lost, .. }| {
-            format!("{}: {acked} done, {nacked} failed, {lost} lost", self.queue)
+            format!("{}: {acked} done, {nacked} failed, {lost} lost", reader.called())
         });
         tokio::select! {
             () = report.finish(told) => {}
@@ -85,7 +95,7 @@ impl Work {
         }
         watch.abort();
         report.failure()?;
-        let tally = tally.map_err(|error| Failure::call(&format!("work on {}", self.queue), &error))?;
+        let tally = tally.map_err(|error| Failure::call(&format!("work on {}", reader.called()), &error))?;
         let stopped = stops.drain.is_cancelled();
         Ok(match () {
             () if stops.kill.is_cancelled() || (self.drain && stopped) => Exit::Interrupted,
@@ -94,23 +104,29 @@ impl Work {
         })
     }
 
-    async fn work(&self, client: Client, stops: &Stops, report: &Arc<Report>) -> Result<Tally, Error> {
+    async fn work(
+        &self,
+        client: Client,
+        reader: &Reader,
+        stops: &Stops,
+        report: &Arc<Report>,
+    ) -> Result<Tally, Error> {
         if self.drain {
             tokio::select! {
                 biased;
                 () = stops.drain.cancelled() => return Ok(Tally::default()),
-                queue = client.get_queue(&self.queue) => report.expect(queue?.status.unfinished_count()),
+                count = unfinished(&client, reader) => report.expect(count?),
             }
         }
         let runner = Arc::new(Runner {
             command: self.exec.clone(),
-            queue: self.queue.clone(),
+            reader: reader.clone(),
             environment: self.common.environment(),
             keep_stdout: self.common.format.json,
             kill: stops.kill.clone(),
             client: client.clone(),
         });
-        let worker = self.worker(client, report).abandon_on(stops.abandon.clone());
+        let worker = self.worker(client, reader, report).abandon_on(stops.abandon.clone());
         let report = Arc::clone(report);
         let function = move |delivery| {
             let (runner, report) = (Arc::clone(&runner), Arc::clone(&report));
@@ -119,15 +135,28 @@ impl Work {
         worker.run(stops.drain.clone(), function).await
     }
 
-    fn worker(&self, client: Client, report: &Arc<Report>) -> Worker {
+    fn worker(&self, client: Client, reader: &Reader, report: &Arc<Report>) -> Worker {
         let report = Arc::clone(report);
-        let mut worker = Worker::new(client, &self.queue)
+        let mut worker = Worker::new(client, reader.source())
             .concurrency(usize::from(self.concurrency))
             .observe(move |event| report.event(event));
         if let Some(timeout) = self.visibility_timeout {
             worker = worker.visibility_timeout(timeout);
         }
         if self.drain { worker.until_empty().give_up_after(GIVE_UP) } else { worker }
+    }
+}
+
+/// Messages that are still to be done.
+async fn unfinished(client: &Client, reader: &Reader) -> Result<u64, Error> {
+    match reader {
+        Reader::Group { topic, group, .. } => match client.get_group(topic, group).await {
+            Ok(group) => Ok(group.status.unfinished_count()),
+            // It will be made; how many messages it begins with is known then.
+            Err(error) if error.code() == Some(&ErrorCode::GroupNotFound) => Ok(0),
+            Err(error) => Err(error),
+        },
+        Reader::Queue(queue) => Ok(client.get_queue(queue).await?.status.unfinished_count()),
     }
 }
 

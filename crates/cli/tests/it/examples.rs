@@ -95,6 +95,13 @@ fn fill_in(server: &Server, line: &str) -> String {
     if line.contains("< leased") {
         return line.to_owned();
     }
+    if line.contains("topic") {
+        server.run(&["topic", "delete", "news", "--yes", "--allow-missing"]).done();
+        server.run(&["topic", "create", "news"]).done();
+        server.run(&["group", "create", "billing", "--topic", "news"]).done();
+        server.run(&["send", "--topic", "news", "1"]).done();
+        return line.to_owned();
+    }
     server.run(&["queue", "delete", "mail", "--yes", "--allow-missing"]).done();
     if line.contains("queue create") {
         return line.to_owned();

@@ -10,5 +10,6 @@ mod schema;
 mod sends;
 mod serving;
 mod starting;
+mod topics;
 mod verbs;
 mod works;

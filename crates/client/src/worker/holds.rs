@@ -185,7 +185,7 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(12);
 
     fn lease(number: u64) -> Lease {
-        Lease { message_id: format!("msg_{number}"), lease_generation: number }
+        Lease { message_id: format!("msg_{number}"), lease_generation: number, delivery: None }
     }
 
     /// Holds with one lease that was granted at `begin`.

@@ -13,11 +13,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::holds::{Holds, LEASES_PER_CALL_MAX};
 use super::patience;
+use super::standing::Standing;
 use super::{Delivery, Nack, Tally, WAIT, Worker, WorkerEvent};
 use crate::client::Client;
 use crate::error::{Error, ErrorCode};
 use crate::message::{Lease, LeasedMessage};
 use crate::request::LeaseOptions;
+use crate::source::Source;
 
 /// The queue's timeout, should the server not say.
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -100,13 +102,13 @@ where
     Fut: Future<Output = Result<(), Nack>> + Send + 'static,
 {
     // Also when the timeout is given: a queue that is not there is told at once.
-    let queue = tokio::select! {
+    let standing = tokio::select! {
         biased;
         () = stop.cancelled() => return Ok(Tally::default()),
         () = worker.abandon.cancelled() => return Ok(Tally::default()),
-        queue = worker.client.get_queue(&worker.queue) => queue?,
+        standing = Standing::of(&worker.client, &worker.source) => standing?,
     };
-    let own = queue.spec.visibility_timeout.unwrap_or(VISIBILITY_TIMEOUT);
+    let own = standing.visibility_timeout.unwrap_or(VISIBILITY_TIMEOUT);
     let mut run = Run {
         worker,
         stop,
@@ -207,10 +209,10 @@ impl Run<'_> {
             made => self.worker.client.retry_policy().pause(made, self.retry_after, fastrand::f64()),
         };
         let ask_if_empty = self.worker.until_empty && busy == 0;
-        let (client, queue) = (self.worker.client.clone(), self.worker.queue.clone());
+        let (client, source) = (self.worker.client.clone(), self.worker.source.clone());
         Some(Box::pin(async move {
             sleep(pause).await;
-            match take_once(&client, &queue, &options, ask_if_empty).await {
+            match take_once(&client, &source, &options, ask_if_empty).await {
                 Ok(took) => took,
                 Err(error) => Took::Failed(error),
             }
@@ -307,13 +309,13 @@ impl Run<'_> {
         self.settling = batch.len();
         let until = batch.iter().filter_map(|ended| self.holds.ends_at(&ended.lease)).max();
         let until = until.unwrap_or_else(Instant::now);
-        let (client, queue) = (self.worker.client.clone(), self.worker.queue.clone());
+        let (client, source) = (self.worker.client.clone(), self.worker.source.clone());
         let observer = Arc::clone(&self.worker.observer);
         Some(Box::pin(async move {
             let mut settled = Vec::new();
             for (verdict, group) in by_verdict(batch) {
                 let leases: Vec<Lease> = group.iter().map(|ended| ended.lease.clone()).collect();
-                let stale = settle_until(&client, &queue, &leases, verdict, until, &*observer).await;
+                let stale = settle_until(&client, &source, &leases, verdict, until, &*observer).await;
                 settled.extend(group.into_iter().map(|ended| {
                     let held = stale.as_ref().is_some_and(|stale| !stale.contains(&ended.lease));
                     (ended, held)
@@ -364,9 +366,9 @@ impl Run<'_> {
         let begun = Instant::now();
         let within = patience::of_extension(self.holds.left(&leases, begun));
         let timeout = self.holds.timeout();
-        let (client, queue) = (self.worker.client.clone(), self.worker.queue.clone());
+        let (client, source) = (self.worker.client.clone(), self.worker.source.clone());
         renewals.spawn(async move {
-            let stale = client.extend_once(&queue, &leases, timeout, within).await;
+            let stale = client.extend_once(&source, &leases, timeout, within).await;
             Renewal { leases, begun, stale }
         });
     }
@@ -381,7 +383,7 @@ impl Run<'_> {
             }
             Err(error) => error,
         };
-        let is_refused = error.code() == Some(&ErrorCode::InvalidField);
+        let is_refused = matches!(error.code(), Some(ErrorCode::BeyondExpiry | ErrorCode::InvalidField));
         if is_refused && leases.len() > 1 {
             // One lease that can last no longer has the whole call refused. Halves find it.
             let rest = leases.split_off(leases.len() / 2);
@@ -417,19 +419,19 @@ impl Run<'_> {
 /// Takes messages; if there are none and it matters, asks how the queue is.
 async fn take_once(
     client: &Client,
-    queue: &str,
+    source: &Source,
     options: &LeaseOptions,
     ask_if_empty: bool,
 ) -> Result<Took, Error> {
-    let messages = client.lease(queue, options).await?;
+    let messages = client.lease(source, options).await?;
     if !messages.is_empty() {
         return Ok(Took::Messages(messages));
     }
     if !ask_if_empty {
         return Ok(Took::Nothing { empty: false, paused: false });
     }
-    let status = client.get_queue(queue).await?.status;
-    Ok(Took::Nothing { empty: status.unfinished_count() == 0, paused: status.paused })
+    let Standing { unfinished_count, paused, .. } = Standing::of(client, source).await?;
+    Ok(Took::Nothing { empty: unfinished_count == 0, paused })
 }
 
 /// Messages that ended alike, so that one call settles them.
@@ -448,7 +450,7 @@ fn by_verdict(batch: Vec<Ended>) -> Vec<(Verdict, Vec<Ended>)> {
 /// Settles leases, and tries until they have run out. Returns the stale ones, or none if it could not be done.
 async fn settle_until(
     client: &Client,
-    queue: &str,
+    source: &Source,
     leases: &[Lease],
     verdict: Verdict,
     until: Instant,
@@ -458,8 +460,8 @@ async fn settle_until(
     loop {
         let within = patience::of_settling(until.saturating_duration_since(Instant::now()));
         let settled = match verdict {
-            Verdict::Ack => client.ack_once(queue, leases, within).await,
-            Verdict::Nack(delay) => client.nack_once(queue, leases, delay, within).await,
+            Verdict::Ack => client.ack_once(source, leases, within).await,
+            Verdict::Nack(delay) => client.nack_once(source, leases, delay, within).await,
         };
         let error = match settled {
             Ok(stale) => return Some(stale),

@@ -4,5 +4,6 @@ mod calls;
 mod lists;
 mod retries;
 mod server;
+mod topics;
 mod workers;
 mod workers_in_trouble;

@@ -189,7 +189,7 @@ impl Core {
     fn why_stale(&self, settlement: &Settlement, number: QueueNumber, now: Timestamp) -> WhyStale {
         let LeaseRef { delivery, message, generation } = settlement.lease;
         let Some(group) = self.queues.get(&number).and_then(QueueState::group) else { return WhyStale::Over };
-        if settlement.action == SettleAction::Ack && group.was_acked(delivery, generation) {
+        if group.was_acked(delivery, generation, now) {
             return WhyStale::Acked;
         }
         let row = self.rows.live(delivery).filter(|row| row.message_id() == message);
@@ -202,8 +202,8 @@ impl Core {
                 WhyStale::Taken
             }
             Some(row) if row.state == DeliveryState::Leased && row.due_at <= now => WhyStale::Over,
-            // It ran out, and was given to nobody since.
-            Some(row) if row.lease_generation == generation && row.lost_lease_count > 0 => WhyStale::Over,
+            // It ran out or was given back, and nobody got the message since.
+            Some(row) if row.lease_generation == generation => WhyStale::Over,
             Some(_) => WhyStale::Returned,
         }
     }

@@ -14,7 +14,7 @@ pub(crate) struct Group {
     pub(crate) cursors: BTreeMap<QueueNumber, QueueNumber>,
     /// Acks of the last minutes, oldest first.
     acked: VecDeque<(Timestamp, Sequence)>,
-    acked_as: BTreeMap<Sequence, LeaseGeneration>,
+    acked_as: BTreeMap<Sequence, (LeaseGeneration, Timestamp)>,
 }
 
 impl Group {
@@ -28,12 +28,13 @@ impl Group {
             self.acked_as.remove(&sequence);
         }
         self.acked.push_back((now, row.sequence));
-        self.acked_as.insert(row.sequence, row.lease_generation);
+        self.acked_as.insert(row.sequence, (row.lease_generation, now));
     }
 
     /// Whether a delivery was acked lately under this generation.
-    pub(crate) fn was_acked(&self, delivery: Sequence, generation: LeaseGeneration) -> bool {
-        self.acked_as.get(&delivery) == Some(&generation)
+    pub(crate) fn was_acked(&self, delivery: Sequence, generation: LeaseGeneration, now: Timestamp) -> bool {
+        let acked = self.acked_as.get(&delivery).filter(|(own, _)| *own == generation);
+        acked.is_some_and(|(_, at)| at.plus(limits::ACK_REMEMBERED_FOR) > now)
     }
 }
 

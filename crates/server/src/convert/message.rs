@@ -16,6 +16,8 @@ use crate::error::ApiError;
 use crate::extract::Place;
 use crate::paths;
 
+/// The attribute that tells events apart.
+const ID: &str = "id";
 /// Attributes that a dead letter carries.
 const DEAD_LETTER_QUEUE: &str = "deadletterqueue";
 const DEAD_LETTER_REASON: &str = "deadletterreason";
@@ -29,6 +31,19 @@ pub(crate) fn content_of(event: Event) -> MessageContent {
         Some(data) => (kind_to_core(data.kind), data.bytes),
     };
     MessageContent { attributes, data_kind, data: data.into() }
+}
+
+/// The content type as it was sent; JSON has one even if its event does not say.
+pub(crate) fn content_type_of(content: &MessageContent) -> Result<String, ApiError> {
+    let event = Event::from_stored(&content.attributes, None)
+        .map_err(|error| ApiError::internal(format!("stored attributes cannot be read: {error}")))?;
+    let by_kind = match content.data_kind {
+        row::DataKind::Json => "application/json",
+        row::DataKind::Binary | row::DataKind::None | row::DataKind::Text => "application/octet-stream",
+    };
+    // It goes into headers, where not everything can stand.
+    let printable = |text: &&str| text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    Ok(event.text("datacontenttype").filter(printable).unwrap_or(by_kind).to_owned())
 }
 
 /// Where data is that is too large to be in an answer; `None`: it is in there.
@@ -139,6 +154,10 @@ fn event_of(
     let mut event = Event::from_stored(&content.attributes, data).map_err(|error| {
         ApiError::internal(format!("attributes of message {message} cannot be read: {error}"))
     })?;
+    // Messages that were sent in another form than an event have no id of their own.
+    if event.attribute(ID).is_none() {
+        event.attributes.insert(0, (ID.to_owned(), AttributeValue::String(message.to_string())));
+    }
     if let Some(dead_letter) = dead_letter {
         mark_dead_letter(&mut event, dead_letter);
     }

@@ -20,7 +20,7 @@ use crate::error::ApiError;
 const DISPLAY_NAME: &str = "display_name";
 const LABELS: &str = "labels";
 const ANNOTATIONS: &str = "annotations";
-const NO_ANNOTATIONS: &str = "{}";
+pub(crate) const NO_ANNOTATIONS: &str = "{}";
 
 /// The command that makes the queue.
 pub(crate) fn to_create(

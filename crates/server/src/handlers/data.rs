@@ -13,11 +13,11 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use millpond_api::name::Kind;
-use millpond_api::{ErrorCode, Event, Fault};
+use millpond_api::{ErrorCode, Fault};
 use millpond_core::command::{MessageRef, OpenData};
 use millpond_core::id::LeaseGeneration;
 use millpond_core::outcome::DataView;
-use millpond_core::row::{Data, DataKind, MessageContent};
+use millpond_core::row::Data;
 use millpond_core::{Command, Outcome, Rejection};
 use millpond_engine::Answer;
 
@@ -25,6 +25,7 @@ use super::messages::named;
 use super::unexpected;
 use crate::answers::Streamed;
 use crate::app::App;
+use crate::convert::message::content_type_of;
 use crate::error::ApiError;
 use crate::extract::{Place, Query};
 use crate::stream::DataStream;
@@ -73,7 +74,9 @@ pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Result
     }
     let headers = response.headers_mut();
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    headers.insert(CONTENT_TYPE, content_type(content)?);
+    let content_type = HeaderValue::try_from(content_type_of(content)?);
+    let unknown = HeaderValue::from_static("application/octet-stream");
+    headers.insert(CONTENT_TYPE, content_type.unwrap_or(unknown));
     if let Ok(tag) = HeaderValue::try_from(tag) {
         headers.insert(ETAG, tag);
     }
@@ -97,18 +100,6 @@ fn lease_generation(headers: &HeaderMap) -> Result<Option<LeaseGeneration>, ApiE
         Ok(generation) => Ok(Some(LeaseGeneration(generation))),
         Err(_) => Err(Fault::new("a lease generation, digits only").at(LEASE_GENERATION, &text).into()),
     }
-}
-
-/// The content type as it was sent; JSON has one even if its event does not say.
-fn content_type(content: &MessageContent) -> Result<HeaderValue, ApiError> {
-    let event = Event::from_stored(&content.attributes, None)
-        .map_err(|error| ApiError::internal(format!("stored attributes cannot be read: {error}")))?;
-    let by_kind = match content.data_kind {
-        DataKind::Json => "application/json",
-        DataKind::Binary | DataKind::None | DataKind::Text => "application/octet-stream",
-    };
-    let text = event.text("datacontenttype").unwrap_or(by_kind);
-    Ok(HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("application/octet-stream")))
 }
 
 /// The bytes asked for, if it is a part. What is not one range of bytes is passed over, as RFC 9110 allows.

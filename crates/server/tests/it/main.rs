@@ -27,3 +27,4 @@ mod topic_messages;
 mod topic_resources;
 mod updates;
 mod uploads;
+mod vercel;

@@ -7,7 +7,7 @@ use millpond_core::outcome::{Rejection, WhyStale};
 use millpond_core::time::Timestamp;
 
 use crate::auditor::doubt::Doubt;
-use crate::auditor::{Answered, Auditor, Grant, Life, Message, Reader, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Life, Message, Reader, Verdict, demand};
 use crate::names::{Kind, id_of, kind_of};
 
 /// A lease of a group that was acked since memory was lost.
@@ -99,15 +99,14 @@ impl Auditor {
         };
         let acked = self.acks.iter().rev().filter(|acked| acked.group == group);
         let place = acked.clone().position(|acked| acked.lease == lease);
-        let is_ack = settlement.action == SettleAction::Ack;
         if why == WhyStale::Acked {
-            demand!(is_ack && place.is_some(), "{lease:?} was never acked");
+            demand!(place.is_some(), "{lease:?} was never acked");
             return Ok(());
         }
         let remembered = place.is_some_and(|place| place < self.settings.remembered_acks.max(1));
         let lately = acked.clone().find(|acked| acked.lease == lease);
         let lately = lately.is_some_and(|acked| acked.at.plus(ACK_REMEMBERED_FOR) > answered.stamp);
-        demand!(!is_ack || !remembered || !lately, "{lease:?} was acked, and is stale because it is {why:?}");
+        demand!(!remembered || !lately, "{lease:?} was acked, and is stale because it is {why:?}");
         let own = self.delivery(Some(group), &lease.message).filter(|own| own.delivery == lease.delivery);
         let Some(own) = own.filter(|own| self.suits(own, settlement)) else {
             let unknown = self.unseen_of(Some(group), lease.message).is_none();
@@ -143,9 +142,8 @@ impl Auditor {
             WhyStale::Acked => true,
             WhyStale::Taken => !others && !unsure,
             WhyStale::Over => {
-                let lasts = |grant: &Grant| !grant.is_as_if_never() && grant.until.0 > answered.stamp;
-                let stored = own.base.generation == lease.generation && own.base.lost > 0;
-                taken || grant.map_or(!stored, lasts)
+                let stored = own.base.generation == lease.generation;
+                taken || grant.map_or(!stored, |grant| grant.is_held(answered.stamp))
             }
             WhyStale::Returned => taken && !unsure,
             WhyStale::Unknown => stays || look,

@@ -61,6 +61,7 @@ INTENDED = {
     "batch: a bad part": ("the oracle has no batches", {"status": 200, "body": {"results": [FAILED, SENT[0]]}}),
     "batch: three messages": ("the oracle has no batches", {"status": 200, "body": {"results": SENT}}),
     "by id: a delayed message": ("a delay is not to be got around", {"status": 409, "retry after": True}),
+    "end: a message that is over": ("who holds a message may acknowledge it after its end", {"status": 204}),
     "end: the key of a message that is over": (
         "a key is used as long as its message is kept; the oracle never forgets one",
         {"status": 200, "ids": ["id 2"]},
@@ -81,7 +82,10 @@ INTENDED = {
     "method: POST a lease": NO_SUCH_METHOD,
     "method: PUT a topic": NO_SUCH_METHOD,
     "names: a slash in a topic": ("an encoded slash belongs to the name, which then is a bad one", {"status": 400}),
+    "patch: a handle of a lease that ran out": ("a bad body is refused before the lease is looked at", {"status": 400}),
+    "patch: a handle that is acknowledged": ("a bad body is refused before the lease is looked at", {"status": 400}),
     "patch: a handle that was superseded": SUPERSEDED,
+    "receive: accept multipart/mixed, */*": ("who accepts parts among others gets parts", {"status": 200}),
     "receive: cursor fallback latest": ("the oracle does not know the header", {"status": 204}),
     "receive: cursor fallback of another word": NO_SUCH_HEADER,
     "receive: max concurrency 0": NO_SUCH_HEADER,

@@ -3,12 +3,11 @@
 use clap::Args;
 use millpond_client::{Queue, QueueQuery};
 
+use super::PAGE;
+use crate::commands::reader::Reader;
 use crate::commands::{Common, why};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{Table, count_of, fields, print, print_json, safe, tell, when};
-
-/// Queues asked for at once.
-const PAGE: u32 = 1_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
@@ -96,7 +95,7 @@ impl Show {
 fn describe(queue: &Queue) -> String {
     let (meta, status) = (&queue.meta, &queue.status);
     let labels: Vec<String> = meta.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let why = status.why.as_ref().map(|known| why::sentence(queue.id(), known));
+    let why = status.why.as_ref().map(|known| why::sentence(&Reader::Queue(queue.id().to_owned()), known));
     let counts = format!(
         "{} ready, {} delayed, {} leased, {} dead, {} finished",
         status.ready_count,

@@ -12,6 +12,8 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
+use crate::commands::reader::Reader;
+
 /// How long a command that is told to end may take over it.
 const END_MAX: Duration = Duration::from_secs(5);
 /// How often it is looked meanwhile whether anything is left of it.
@@ -19,13 +21,16 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The wait before data that the server could not give is asked for again.
 const DATA_AGAIN: Duration = Duration::from_secs(1);
 
+/// Variables that say what a message was taken from; which of them there are depends on that.
+const OF_READER: [&str; 4] = ["MILLPOND_QUEUE", "MILLPOND_TOPIC", "MILLPOND_GROUP", "MILLPOND_DELIVERY"];
+
 const LEASE_LOST: &str = "its lease was lost";
 const TOLD_TO_STOP: &str = "this worker was told to stop";
 
 /// Runs the command.
 pub(super) struct Runner {
     pub(super) command: String,
-    pub(super) queue: String,
+    pub(super) reader: Reader,
     /// Variables by which a command that is itself `millpond` finds the same server.
     pub(super) environment: Vec<(&'static str, String)>,
     /// Its stdout goes to stderr, as stdout holds JSON.
@@ -118,7 +123,7 @@ impl Runner {
             command.env_remove(name);
         }
         command.arg("-c").arg(&self.command).envs(self.environment.iter().cloned());
-        command.envs(variables(&self.queue, message));
+        command.envs(variables(&self.reader, message));
         command.stdin(Stdio::piped()).process_group(0).kill_on_drop(true);
         if self.keep_stdout {
             command.stdout(Stdio::from(std::io::stderr().as_fd().try_clone_to_owned()?));
@@ -134,7 +139,8 @@ impl Runner {
         }
         let generation = Some(message.lease.lease_generation);
         loop {
-            let fetched = self.client.message_data(&self.queue, &message.message_id, generation, None).await;
+            let fetched =
+                self.client.message_data(self.reader.home(), &message.message_id, generation, None).await;
             let error = match fetched {
                 Ok(fetched) => return Ok(fetched.bytes.to_vec()),
                 Err(error) => error,
@@ -216,15 +222,15 @@ const OPTIONAL: [&str; 4] =
 
 /// Whether a variable tells of one message and may be absent for another.
 fn is_of_one_message(name: &OsStr) -> bool {
-    name.to_str().is_some_and(|name| name.starts_with(EXTENSION) || OPTIONAL.contains(&name))
+    let own = |name: &str| OF_READER.contains(&name) || OPTIONAL.contains(&name);
+    name.to_str().is_some_and(|name| name.starts_with(EXTENSION) || own(name))
 }
 
 /// What a command learns from its environment.
-fn variables(queue: &str, message: &LeasedMessage) -> Vec<(OsString, OsString)> {
+fn variables(reader: &Reader, message: &LeasedMessage) -> Vec<(OsString, OsString)> {
     let event = &message.event;
     let expires = humantime::format_rfc3339_millis(message.lease_expire_time).to_string();
     let mut variables = vec![
-        ("MILLPOND_QUEUE".to_owned(), queue.to_owned()),
         ("MILLPOND_MESSAGE_ID".to_owned(), message.message_id.clone()),
         ("MILLPOND_DELIVERY_COUNT".to_owned(), message.delivery_count.to_string()),
         ("MILLPOND_LEASE_GENERATION".to_owned(), message.lease.lease_generation.to_string()),
@@ -233,6 +239,14 @@ fn variables(queue: &str, message: &LeasedMessage) -> Vec<(OsString, OsString)> 
         ("MILLPOND_SOURCE".to_owned(), event.source.clone()),
         ("MILLPOND_TYPE".to_owned(), event.kind.clone()),
     ];
+    let [queue, topic, group, delivery] = OF_READER.map(str::to_owned);
+    match reader {
+        Reader::Queue(name) => variables.push((queue, name.clone())),
+        Reader::Group { topic: name, group: id, .. } => {
+            variables.extend([(topic, name.clone()), (group, id.clone())]);
+            variables.extend(message.lease.delivery.map(|number| (delivery, number.to_string())));
+        }
+    }
     let optional = [&event.subject, &event.time, &event.data_content_type, &event.data_schema];
     variables.extend(
         OPTIONAL.iter().zip(optional).filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?))),

@@ -12,6 +12,7 @@ use serde::Serialize;
 use tokio::sync::mpsc::{self, OwnedPermit};
 use tokio::sync::oneshot;
 
+use crate::commands::reader::Reader;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{print_json, tell};
 use crate::progress;
@@ -44,7 +45,7 @@ enum Item {
 }
 
 pub(super) struct Report {
-    queue: String,
+    reader: Reader,
     items: mpsc::Sender<Item>,
     /// Ends the work.
     stop: CancellationToken,
@@ -62,7 +63,12 @@ struct State {
 
 impl Report {
     /// At most `concurrency` messages are worked on at once.
-    pub(super) fn new(queue: &str, json: bool, concurrency: usize, stop: CancellationToken) -> Outcome<Self> {
+    pub(super) fn new(
+        reader: &Reader,
+        json: bool,
+        concurrency: usize,
+        stop: CancellationToken,
+    ) -> Outcome<Self> {
         let (items, received) = mpsc::channel(concurrency + AHEAD);
         let failure = Arc::default();
         let writer =
@@ -70,7 +76,7 @@ impl Report {
         // It ends with the process if what it writes is never read.
         let started = std::thread::Builder::new().spawn(move || writer.write(received));
         started.map_err(|error| Failure::new(Exit::Refused, "cannot start", error.to_string()))?;
-        Ok(Self { queue: queue.to_owned(), items, stop, state: Mutex::default(), failure })
+        Ok(Self { reader: reader.clone(), items, stop, state: Mutex::default(), failure })
     }
 
     /// So many messages are to be done.
@@ -92,7 +98,7 @@ impl Report {
 
     /// This machine can't work on messages: nothing more is taken.
     pub(super) fn fault(&self, reason: &str) {
-        let what = format!("cannot work on {}", self.queue);
+        let what = format!("cannot work on {}", self.reader.called());
         let advice = "mend this machine, then start the worker again; its messages are given back";
         fail(&self.failure, Failure::new(Exit::Unreachable, what, reason).advise(advice));
         self.stop.cancel();
@@ -107,10 +113,8 @@ impl Report {
                 self.settled(message_id, "lost", Some(reason));
             }
             WorkerEvent::Paused => {
-                let queue = &self.queue;
-                self.say(&format!(
-                    "{queue} is paused; `millpond queue resume {queue}` lets it deliver again"
-                ));
+                let (called, resume) = (self.reader.called(), self.reader.resume());
+                self.say(&format!("{called} is paused; `{resume}` lets it deliver again"));
             }
             WorkerEvent::Trouble { error } => self.say(&error.to_string()),
             _ => {}
