@@ -92,63 +92,8 @@ impl World {
     /// Carries out one line.
     pub(crate) fn run(&mut self, line: &str) -> Vec<String> {
         let words = Words::of(line);
-        match words.verb {
-            "after" => {
-                self.now = self.now.plus(duration(words.bare[0]));
-                let answers = self.come_to_rest();
-                self.check();
-                return answers;
-            }
-            // Time passes, and nothing is worked off.
-            "later" => {
-                self.now = self.now.plus(duration(words.bare[0]));
-                return Vec::new();
-            }
-            "arrive" => {
-                for (ticket, page) in std::mem::take(&mut self.slow) {
-                    self.core.absorb(ticket, page, &self.stamp());
-                }
-                return self.come_to_rest();
-            }
-            "reopen" | "restore" => {
-                // A restore opens with a clock that stands after all that was lost.
-                self.now = self.now.plus(Duration::from_secs(1));
-                let state = self.store.open_state(words.verb == "restore", self.now);
-                self.core = Core::open(self.settings, state);
-                self.openings += 1;
-                let answers = self.come_to_rest();
-                self.check();
-                return answers;
-            }
-            "stored" => return vec![self.stored()],
-            "runs" => {
-                let runs = self.store.runs.values().map(|run| format!("{}-{}", run.first, run.last));
-                let runs: Vec<_> = runs.collect();
-                return vec![if runs.is_empty() { "none".to_owned() } else { runs.join(" ") }];
-            }
-            "written" => {
-                let written = std::mem::take(&mut self.store.rows_written);
-                return vec![format!("{written} rows")];
-            }
-            "look_up" => {
-                self.look_up(words.bare[0].parse().expect("a number"));
-                return Vec::new();
-            }
-            "memory" => {
-                return vec![format!(
-                    "calls={} walks={}",
-                    self.core.resident_calls(),
-                    self.core.owed_walks()
-                )];
-            }
-            // One batch, and nothing after it.
-            "batch" => {
-                self.apply(&Command::Tick);
-                self.commit();
-                self.check();
-                return Vec::new();
-            }
-            _ => {}
+        if let Some(answers) = self.happen(&words) {
+            return answers;
         }
         let mut command = self.command(&words);
         if let Some(key) = words.get("once") {
@@ -170,6 +115,64 @@ impl World {
         answers.retain(|answer| !answer.is_empty());
         self.check();
         answers
+    }
+
+    /// What is no command: time, openings, and looks at what is stored.
+    fn happen(&mut self, words: &Words<'_>) -> Option<Vec<String>> {
+        Some(match words.verb {
+            "after" => {
+                self.now = self.now.plus(duration(words.bare[0]));
+                let answers = self.come_to_rest();
+                self.check();
+                answers
+            }
+            // Time passes, and nothing is worked off.
+            "later" => {
+                self.now = self.now.plus(duration(words.bare[0]));
+                Vec::new()
+            }
+            "arrive" => {
+                for (ticket, page) in std::mem::take(&mut self.slow) {
+                    self.core.absorb(ticket, page, &self.stamp());
+                }
+                self.come_to_rest()
+            }
+            "reopen" | "restore" => {
+                // A restore opens with a clock that stands after all that was lost.
+                self.now = self.now.plus(Duration::from_secs(1));
+                let state = self.store.open_state(words.verb == "restore", self.now);
+                self.core = Core::open(self.settings, state);
+                self.openings += 1;
+                let answers = self.come_to_rest();
+                self.check();
+                answers
+            }
+            "stored" => vec![self.stored()],
+            "runs" => {
+                let runs = self.store.runs.values().map(|run| format!("{}-{}", run.first, run.last));
+                let runs: Vec<_> = runs.collect();
+                vec![if runs.is_empty() { "none".to_owned() } else { runs.join(" ") }]
+            }
+            "written" => {
+                let written = std::mem::take(&mut self.store.rows_written);
+                vec![format!("{written} rows")]
+            }
+            "look_up" => {
+                self.look_up(words.bare[0].parse().expect("a number"));
+                Vec::new()
+            }
+            "memory" => {
+                vec![format!("calls={} walks={}", self.core.resident_calls(), self.core.owed_walks())]
+            }
+            // One batch, and nothing after it.
+            "batch" => {
+                self.apply(&Command::Tick);
+                self.commit();
+                self.check();
+                Vec::new()
+            }
+            _ => return None,
+        })
     }
 
     /// Calls under as many keys, all of which are refused: nothing is committed.
@@ -322,17 +325,6 @@ impl World {
                 descending: words.has("descending"),
                 limit: words.number("limit").unwrap_or(50),
             },
-            "show" => Command::GetQueue { queue: queue() },
-            "pause" => Command::PauseQueue { queue: queue() },
-            "resume" => Command::ResumeQueue { queue: queue() },
-            "purge" => Command::PurgeQueue {
-                queue: queue(),
-                target: match words.bare.first() {
-                    None => PurgeTarget::Waiting,
-                    Some(&"dead") => PurgeTarget::DeadLetters,
-                    Some(_) => PurgeTarget::All,
-                },
-            },
             "browse" => Command::Browse(self.browse(words, queue())),
             "get" => {
                 let message = self.message(words.bare[0]);
@@ -365,6 +357,7 @@ impl World {
             "cancel" => Command::CancelWait(self.waiter(words.bare[0])),
             "undo" => Command::Undo(words.bare.iter().map(|text| self.lease_of(text).0).collect()),
             "settle" | "ack" | "nack" | "extend" => Command::Settle(self.settle(words)),
+            "show" | "pause" | "resume" | "purge" => command_on_queue(words, queue()),
             _ => self.command_on_large_data(words, queue()),
         }
     }
@@ -531,5 +524,22 @@ fn listed(words: &Words<'_>) -> Listed {
         Some(&"groups") => Listed::Groups(topic),
         Some(&"partitions") => Listed::Partitions(topic),
         _ => Listed::Queues,
+    }
+}
+
+fn command_on_queue(words: &Words<'_>, queue: Box<str>) -> Command {
+    match words.verb {
+        "show" => Command::GetQueue { queue },
+        "pause" => Command::PauseQueue { queue },
+        "resume" => Command::ResumeQueue { queue },
+        "purge" => Command::PurgeQueue {
+            queue,
+            target: match words.bare.first() {
+                None => PurgeTarget::Waiting,
+                Some(&"dead") => PurgeTarget::DeadLetters,
+                Some(_) => PurgeTarget::All,
+            },
+        },
+        other => panic!("{other} is no command"),
     }
 }
