@@ -116,6 +116,7 @@ impl World {
         let mut streams = Streams::new(seed);
         let theme = Theme::draw(&mut streams.settings);
         let settings = draw_settings(&mut streams.settings, theme);
+        let commands = commands * theme.halves();
         let clock = SimClock::default();
         let next_fault = NextFault::default();
         let plan = make_plan(&mut streams, commands);

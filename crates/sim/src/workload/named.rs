@@ -31,10 +31,16 @@ impl Theme {
     /// One of them.
     pub fn draw(random: &mut Random) -> Self {
         match random.below(10) {
-            0..5 => Self::Both,
-            5..7 => Self::Queues,
+            0..4 => Self::Both,
+            4..7 => Self::Queues,
             _ => Self::Topics,
         }
+    }
+
+    /// How many times as much is done in such a world as in others: about both as much as there about one.
+    #[must_use]
+    pub fn halves(self) -> u64 {
+        if self == Self::Both { 2 } else { 1 }
     }
 
     /// So many queues, topics and parts of topics are made before anything else.
@@ -46,7 +52,7 @@ impl Theme {
     /// Whether the next thing is about topics.
     fn draw_topics(self, random: &mut Random) -> bool {
         match self {
-            Self::Both => random.chance(550),
+            Self::Both => random.chance(500),
             Self::Queues => random.chance(3),
             Self::Topics => random.chance(990),
         }
