@@ -140,6 +140,11 @@ impl Auditor {
                 }
             }
         }
+        self.learn_queues(dump, doubt, index)
+    }
+
+    /// Queues and parts of topics that are stored and that nobody was told of.
+    fn learn_queues(&mut self, dump: &MemoryDump, doubt: &Doubt<'_>, index: u64) -> Verdict {
         let named = || dump.queues.iter().filter(|row| !row.role.is_cursor());
         for row in named().filter(|row| !row.deleted && !self.names.contains_key(&row.name)) {
             let known = doubt.is_about_name(&row.name) || doubt.may_be_made(&row.name);

@@ -92,63 +92,8 @@ impl World {
     /// Carries out one line.
     pub(crate) fn run(&mut self, line: &str) -> Vec<String> {
         let words = Words::of(line);
-        match words.verb {
-            "after" => {
-                self.now = self.now.plus(duration(words.bare[0]));
-                let answers = self.come_to_rest();
-                self.check();
-                return answers;
-            }
-            // Time passes, and nothing is worked off.
-            "later" => {
-                self.now = self.now.plus(duration(words.bare[0]));
-                return Vec::new();
-            }
-            "arrive" => {
-                for (ticket, page) in std::mem::take(&mut self.slow) {
-                    self.core.absorb(ticket, page, &self.stamp());
-                }
-                return self.come_to_rest();
-            }
-            "reopen" | "restore" => {
-                // A restore opens with a clock that stands after all that was lost.
-                self.now = self.now.plus(Duration::from_secs(1));
-                let state = self.store.open_state(words.verb == "restore", self.now);
-                self.core = Core::open(self.settings, state);
-                self.openings += 1;
-                let answers = self.come_to_rest();
-                self.check();
-                return answers;
-            }
-            "stored" => return vec![self.stored()],
-            "runs" => {
-                let runs = self.store.runs.values().map(|run| format!("{}-{}", run.first, run.last));
-                let runs: Vec<_> = runs.collect();
-                return vec![if runs.is_empty() { "none".to_owned() } else { runs.join(" ") }];
-            }
-            "written" => {
-                let written = std::mem::take(&mut self.store.rows_written);
-                return vec![format!("{written} rows")];
-            }
-            "look_up" => {
-                self.look_up(words.bare[0].parse().expect("a number"));
-                return Vec::new();
-            }
-            "memory" => {
-                return vec![format!(
-                    "calls={} walks={}",
-                    self.core.resident_calls(),
-                    self.core.owed_walks()
-                )];
-            }
-            // One batch, and nothing after it.
-            "batch" => {
-                self.apply(&Command::Tick);
-                self.commit();
-                self.check();
-                return Vec::new();
-            }
-            _ => {}
+        if let Some(answers) = self.run_aside(&words) {
+            return answers;
         }
         let mut command = self.command(&words);
         if let Some(key) = words.get("once") {
@@ -170,6 +115,68 @@ impl World {
         answers.retain(|answer| !answer.is_empty());
         self.check();
         answers
+    }
+
+    /// Carries out a line that is no command.
+    fn run_aside(&mut self, words: &Words<'_>) -> Option<Vec<String>> {
+        match words.verb {
+            "after" => {
+                self.now = self.now.plus(duration(words.bare[0]));
+                let answers = self.come_to_rest();
+                self.check();
+                return Some(answers);
+            }
+            // Time passes, and nothing is worked off.
+            "later" => {
+                self.now = self.now.plus(duration(words.bare[0]));
+                return Some(Vec::new());
+            }
+            "arrive" => {
+                for (ticket, page) in std::mem::take(&mut self.slow) {
+                    self.core.absorb(ticket, page, &self.stamp());
+                }
+                return Some(self.come_to_rest());
+            }
+            "reopen" | "restore" => {
+                // A restore opens with a clock that stands after all that was lost.
+                self.now = self.now.plus(Duration::from_secs(1));
+                let state = self.store.open_state(words.verb == "restore", self.now);
+                self.core = Core::open(self.settings, state);
+                self.openings += 1;
+                let answers = self.come_to_rest();
+                self.check();
+                return Some(answers);
+            }
+            "stored" => return Some(vec![self.stored()]),
+            "runs" => {
+                let runs = self.store.runs.values().map(|run| format!("{}-{}", run.first, run.last));
+                let runs: Vec<_> = runs.collect();
+                return Some(vec![if runs.is_empty() { "none".to_owned() } else { runs.join(" ") }]);
+            }
+            "written" => {
+                let written = std::mem::take(&mut self.store.rows_written);
+                return Some(vec![format!("{written} rows")]);
+            }
+            "look_up" => {
+                self.look_up(words.bare[0].parse().expect("a number"));
+                return Some(Vec::new());
+            }
+            "memory" => {
+                return Some(vec![format!(
+                    "calls={} walks={}",
+                    self.core.resident_calls(),
+                    self.core.owed_walks()
+                )]);
+            }
+            // One batch, and nothing after it.
+            "batch" => {
+                self.apply(&Command::Tick);
+                self.commit();
+                self.check();
+                return Some(Vec::new());
+            }
+            _ => return None,
+        }
     }
 
     /// Calls under as many keys, all of which are refused: nothing is committed.
@@ -294,45 +301,6 @@ impl World {
     fn command(&mut self, words: &Words<'_>) -> Command {
         let queue = || -> Box<str> { words.get("queue").unwrap_or("jobs").into() };
         match words.verb {
-            "create" => Command::CreateQueue(CreateQueue {
-                name: words.bare[0].into(),
-                start: if words.get("start") == Some("latest") { Start::Latest } else { Start::Earliest },
-                spec: spec(words),
-                annotations: "{}".into(),
-                validate_only: words.has("validate_only"),
-            }),
-            "update" => Command::UpdateQueue(UpdateQueue {
-                name: words.bare[0].into(),
-                spec: spec(words),
-                annotations: words.get("annotations").unwrap_or("{}").into(),
-                etag: words.get("etag").map(|revision| self.etag(words.bare[0], revision)),
-                allow_missing: words.has("allow_missing"),
-                validate_only: words.has("validate_only"),
-            }),
-            "delete" => Command::DeleteQueue(DeleteQueue {
-                name: words.bare[0].into(),
-                etag: None,
-                allow_missing: words.has("allow_missing"),
-                force: words.has("force"),
-                validate_only: false,
-            }),
-            "list" => Command::ListQueues {
-                listed: listed(words),
-                after: words.get("after").map(Into::into),
-                descending: words.has("descending"),
-                limit: words.number("limit").unwrap_or(50),
-            },
-            "show" => Command::GetQueue { queue: queue() },
-            "pause" => Command::PauseQueue { queue: queue() },
-            "resume" => Command::ResumeQueue { queue: queue() },
-            "purge" => Command::PurgeQueue {
-                queue: queue(),
-                target: match words.bare.first() {
-                    None => PurgeTarget::Waiting,
-                    Some(&"dead") => PurgeTarget::DeadLetters,
-                    Some(_) => PurgeTarget::All,
-                },
-            },
             "browse" => Command::Browse(self.browse(words, queue())),
             "get" => {
                 let message = self.message(words.bare[0]);
@@ -365,7 +333,55 @@ impl World {
             "cancel" => Command::CancelWait(self.waiter(words.bare[0])),
             "undo" => Command::Undo(words.bare.iter().map(|text| self.lease_of(text).0).collect()),
             "settle" | "ack" | "nack" | "extend" => Command::Settle(self.settle(words)),
-            _ => self.command_on_large_data(words, queue()),
+            "append" | "begin" | "close" | "finish" | "give_up" | "open" => {
+                self.command_on_large_data(words, queue())
+            }
+            _ => self.command_on_queues(words, queue()),
+        }
+    }
+
+    fn command_on_queues(&self, words: &Words<'_>, queue: Box<str>) -> Command {
+        match words.verb {
+            "create" => Command::CreateQueue(CreateQueue {
+                name: words.bare[0].into(),
+                start: if words.get("start") == Some("latest") { Start::Latest } else { Start::Earliest },
+                spec: spec(words),
+                annotations: "{}".into(),
+                validate_only: words.has("validate_only"),
+            }),
+            "update" => Command::UpdateQueue(UpdateQueue {
+                name: words.bare[0].into(),
+                spec: spec(words),
+                annotations: words.get("annotations").unwrap_or("{}").into(),
+                etag: words.get("etag").map(|revision| self.etag(words.bare[0], revision)),
+                allow_missing: words.has("allow_missing"),
+                validate_only: words.has("validate_only"),
+            }),
+            "delete" => Command::DeleteQueue(DeleteQueue {
+                name: words.bare[0].into(),
+                etag: None,
+                allow_missing: words.has("allow_missing"),
+                force: words.has("force"),
+                validate_only: false,
+            }),
+            "list" => Command::ListQueues {
+                listed: listed(words),
+                after: words.get("after").map(Into::into),
+                descending: words.has("descending"),
+                limit: words.number("limit").unwrap_or(50),
+            },
+            "show" => Command::GetQueue { queue: queue.clone() },
+            "pause" => Command::PauseQueue { queue: queue.clone() },
+            "resume" => Command::ResumeQueue { queue: queue.clone() },
+            "purge" => Command::PurgeQueue {
+                queue: queue.clone(),
+                target: match words.bare.first() {
+                    None => PurgeTarget::Waiting,
+                    Some(&"dead") => PurgeTarget::DeadLetters,
+                    Some(_) => PurgeTarget::All,
+                },
+            },
+            other => panic!("{other} is no command"),
         }
     }
 
