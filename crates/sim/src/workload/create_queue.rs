@@ -57,8 +57,8 @@ fn limit_of(auditor: &Auditor, name: &str) -> (usize, &'static str, usize) {
         Kind::Group => (settings.groups, "groups"),
         Kind::Partition => (settings.partitions, "partitions"),
     };
-    let alike = |other: &&Box<str>| kind_of(other) == kind && topic_of(other) == topic_of(name);
-    (limit, what, auditor.names.keys().filter(alike).count())
+    let alike = |other: &str| kind_of(other) == kind && topic_of(other) == topic_of(name);
+    (limit, what, auditor.names.keys().filter(|name| alike(name)).count())
 }
 
 /// What is wrong with the dead-letter queue, if anything.

@@ -62,8 +62,8 @@ pub(super) fn predict(auditor: &mut Auditor, page: &Page<'_>, answered: &Answere
         Outcome::Queues { views, more } => {
             demand!(topic.is_none_or(|topic| kind_of(topic) == Kind::Topic), "{:?} was given", page.listed);
             demand!(valid && known, "a list of {limit} of {:?} was given", page.listed);
-            let alike = |name: &&Box<str>| kind_of(name) == page.kind() && topic_of(name) == topic;
-            let mut known: Vec<_> = auditor.names.keys().filter(alike).cloned().collect();
+            let alike = |name: &str| kind_of(name) == page.kind() && topic_of(name) == topic;
+            let mut known: Vec<_> = auditor.names.keys().filter(|name| alike(name)).cloned().collect();
             if descending {
                 known.reverse();
             }

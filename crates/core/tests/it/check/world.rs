@@ -124,18 +124,18 @@ impl World {
                 self.now = self.now.plus(duration(words.bare[0]));
                 let answers = self.come_to_rest();
                 self.check();
-                return Some(answers);
+                Some(answers)
             }
             // Time passes, and nothing is worked off.
             "later" => {
                 self.now = self.now.plus(duration(words.bare[0]));
-                return Some(Vec::new());
+                Some(Vec::new())
             }
             "arrive" => {
                 for (ticket, page) in std::mem::take(&mut self.slow) {
                     self.core.absorb(ticket, page, &self.stamp());
                 }
-                return Some(self.come_to_rest());
+                Some(self.come_to_rest())
             }
             "reopen" | "restore" => {
                 // A restore opens with a clock that stands after all that was lost.
@@ -145,37 +145,33 @@ impl World {
                 self.openings += 1;
                 let answers = self.come_to_rest();
                 self.check();
-                return Some(answers);
+                Some(answers)
             }
-            "stored" => return Some(vec![self.stored()]),
+            "stored" => Some(vec![self.stored()]),
             "runs" => {
                 let runs = self.store.runs.values().map(|run| format!("{}-{}", run.first, run.last));
                 let runs: Vec<_> = runs.collect();
-                return Some(vec![if runs.is_empty() { "none".to_owned() } else { runs.join(" ") }]);
+                Some(vec![if runs.is_empty() { "none".to_owned() } else { runs.join(" ") }])
             }
             "written" => {
                 let written = std::mem::take(&mut self.store.rows_written);
-                return Some(vec![format!("{written} rows")]);
+                Some(vec![format!("{written} rows")])
             }
             "look_up" => {
                 self.look_up(words.bare[0].parse().expect("a number"));
-                return Some(Vec::new());
+                Some(Vec::new())
             }
             "memory" => {
-                return Some(vec![format!(
-                    "calls={} walks={}",
-                    self.core.resident_calls(),
-                    self.core.owed_walks()
-                )]);
+                Some(vec![format!("calls={} walks={}", self.core.resident_calls(), self.core.owed_walks())])
             }
             // One batch, and nothing after it.
             "batch" => {
                 self.apply(&Command::Tick);
                 self.commit();
                 self.check();
-                return Some(Vec::new());
+                Some(Vec::new())
             }
-            _ => return None,
+            _ => None,
         }
     }
 
