@@ -24,6 +24,7 @@ mod reach;
 mod reader;
 mod settle;
 mod stored;
+mod stored_queues;
 mod uploads;
 mod view;
 

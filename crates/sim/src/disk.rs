@@ -3,6 +3,9 @@
 #[cfg(feature = "power-cut")]
 mod power_cut;
 
+use std::collections::BTreeSet;
+
+use millpond_core::row::Role;
 use millpond_store::{MemoryDisk, MemoryDump, Opened, Store, StoreError, StoreFactory};
 
 use crate::auditor::{Breach, Verdict};
@@ -60,6 +63,22 @@ pub(crate) trait Disk {
 
     /// Flushes work again.
     fn heal_flushes(&mut self) {}
+}
+
+/// Marks all as deleted that belongs to something deleted, or gone by now: its own row does not say so.
+pub(crate) fn mark_orphans(dump: &mut MemoryDump) {
+    let mut alive = BTreeSet::new();
+    // In the order of their numbers: what belongs to another was made after it.
+    for row in &mut dump.queues {
+        row.deleted |= match row.role {
+            Role::Queue | Role::Topic => false,
+            Role::Partition { topic } | Role::Group { topic } => !alive.contains(&topic),
+            Role::Cursor { group, log, .. } => !alive.contains(&group) || !alive.contains(&log),
+        };
+        if !row.deleted {
+            alive.insert(row.number);
+        }
+    }
 }
 
 /// The disk of the memory store: all that was committed is there, and copies cost little.

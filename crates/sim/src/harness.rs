@@ -12,8 +12,6 @@ mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use millpond_core::id::QueueNumber;
-use millpond_core::row::{QueueRow, Role};
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Stamp};
 use millpond_engine::clock::StampClock;
@@ -24,7 +22,7 @@ use millpond_store::MemoryDump;
 use crate::auditor::{Auditor, Breach, Submitted, Verdict};
 use crate::clock::SimClock;
 use crate::coverage::Coverage;
-use crate::disk::Disk;
+use crate::disk::{Disk, mark_orphans};
 use crate::faults::{Fault, NextFault};
 use crate::invariants;
 use crate::io::Io;
@@ -241,26 +239,11 @@ impl World {
         self.carry_out(actions)
     }
 
-    /// All that is stored. What belongs to something that is deleted, or gone by now, is deleted too.
+    /// All that is stored.
     fn dump(&self) -> Result<MemoryDump, Breach> {
         let mut dump = self.disk.dump()?;
-        loop {
-            let alive = dump.queues.iter().filter(|row| !row.deleted).map(|row| row.number);
-            let alive: BTreeSet<QueueNumber> = alive.collect();
-            let is_orphan = |row: &&mut QueueRow| {
-                !row.deleted
-                    && match row.role {
-                        Role::Queue | Role::Topic => false,
-                        Role::Partition { topic } | Role::Group { topic } => !alive.contains(&topic),
-                        Role::Cursor { group, log, .. } => !alive.contains(&group) || !alive.contains(&log),
-                    }
-            };
-            let orphans: Vec<_> = dump.queues.iter_mut().filter(is_orphan).collect();
-            if orphans.is_empty() {
-                return Ok(dump);
-            }
-            orphans.into_iter().for_each(|row| row.deleted = true);
-        }
+        mark_orphans(&mut dump);
+        Ok(dump)
     }
 
     /// The invariants of memory, against all that is stored.

@@ -186,9 +186,7 @@ impl Auditor {
             made.purged = Some(Timestamp::NEVER);
         }
         let known = self.progress.entry((number, token)).or_insert(made);
-        // The answer waited for contents, and what came after was answered first.
-        let newer = known.grants.keys().next_back().is_some_and(|newest| *newest > grant.generation);
-        check_known(known, grant, asked.name, newer)?;
+        let newer = known.check_granted_again(asked.name, grant)?;
         let most = known.deliveries().1;
         demand!(
             newer || unseen || grant.delivery_count <= most + 1,
@@ -251,22 +249,4 @@ impl Auditor {
         );
         Ok(())
     }
-}
-
-/// What is known of a group's delivery allows this grant of it.
-fn check_known(known: &Message, grant: &Granted, name: &str, newer: bool) -> Verdict {
-    let (id, granted_at) = (grant.message, grant.leased_at);
-    demand!(newer || known.life == Life::Alive, "{id} came back to {name}: it was {:?}", known.life);
-    demand!(
-        grant.delivery == known.delivery && grant.delivery != id.sequence,
-        "{id} was granted as delivery {}, known as {}",
-        grant.delivery,
-        known.delivery
-    );
-    demand!(
-        known.purged.is_none_or(|purged| granted_at <= purged),
-        "{id} was purged at {:?} and granted at {granted_at:?}",
-        known.purged
-    );
-    known.check_holds(grant, granted_at)
 }

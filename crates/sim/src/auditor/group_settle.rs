@@ -130,12 +130,14 @@ impl Auditor {
         answered: &Answered<'_>,
     ) -> Verdict {
         let unsure = self.unseen_of(own.reader, own.id).is_some();
-        let others = own.grants.keys().any(|generation| *generation != lease.generation);
+        let none = LeaseGeneration::default();
+        let mut known = own.grants.keys().chain(std::iter::once(&own.base.generation));
+        let others = known.any(|other| *other != lease.generation && *other != none);
         let reachable = self.is_reachable(own);
         let holder = own.grants.iter().rfind(|(_, grant)| reachable && grant.is_held(answered.stamp));
         let taken = holder.is_some_and(|(generation, _)| *generation != lease.generation);
         let grant = own.grants.get(&lease.generation);
-        let look = lease.generation == LeaseGeneration::default();
+        let look = lease.generation == none;
         let doubt = Doubt::about(&[], self);
         let stays = own.life == Life::Alive && !self.may_be_gone(own, &doubt, answered.stamp);
         let wrong = match why {
@@ -145,7 +147,8 @@ impl Auditor {
                 let stored = own.base.generation == lease.generation;
                 taken || grant.map_or(!stored, |grant| grant.is_held(answered.stamp))
             }
-            WhyStale::Returned => taken && !unsure,
+            // It was an earlier hold than the last.
+            WhyStale::Returned => !unsure && (taken || !look && !others),
             WhyStale::Unknown => stays || look,
         };
         demand!(!wrong, "{lease:?} is stale because it is {why:?}: {own:?}");

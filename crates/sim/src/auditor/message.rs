@@ -10,7 +10,7 @@ use millpond_core::row::{DeliveryRow, DeliveryState, MessageContent};
 use millpond_core::spec::{Counted, QueueSpec};
 use millpond_core::time::Timestamp;
 
-use crate::auditor::{QueueModel, Reader, Verdict, demand};
+use crate::auditor::{Breach, QueueModel, Reader, Verdict, demand};
 
 /// Names a message before it has an id: its attributes.
 pub type Token = u64;
@@ -287,6 +287,27 @@ impl Message {
         let acked = self.grants.range(..own).find(|(_, other)| other.ended == Ended::Acked);
         demand!(acked.is_none(), "{id} was acked: {acked:?}, and granted again under {own}");
         Ok(())
+    }
+
+    /// A group may have been granted this of what it has. Answers whether what came after was answered first: contents may take
+    /// a while.
+    pub(super) fn check_granted_again(&self, name: &str, grant: &Granted) -> Result<bool, Breach> {
+        let (id, at) = (self.id, grant.leased_at);
+        let newer = self.grants.keys().next_back().is_some_and(|newest| *newest > grant.generation);
+        demand!(newer || self.life == Life::Alive, "{id} came back to {name}: it was {:?}", self.life);
+        demand!(
+            grant.delivery == self.delivery && grant.delivery != id.sequence,
+            "{id} was granted as delivery {}, known as {}",
+            grant.delivery,
+            self.delivery
+        );
+        demand!(
+            self.purged.is_none_or(|purged| at <= purged),
+            "{id} was purged at {:?} and granted at {at:?}",
+            self.purged
+        );
+        self.check_holds(grant, at)?;
+        Ok(newer)
     }
 
     /// Highest generation that it is known to have had.

@@ -1,11 +1,8 @@
 //! The model against what is stored: at rest, and after every failure, when it also learns what became of the commands
 //! that were lost.
 
-use std::collections::BTreeSet;
-
-use millpond_core::id::{QueueNumber, Sequence};
 use millpond_core::remembered::Remembered;
-use millpond_core::row::{DeliveryRow, DeliveryState, QueueRow, Role};
+use millpond_core::row::{DeliveryRow, DeliveryState};
 use millpond_core::spec::{AtLimit, AttemptLimit, Counted, Gone, QueueSpec};
 use millpond_core::time::Timestamp;
 use millpond_store::MemoryDump;
@@ -14,48 +11,13 @@ use crate::auditor::dedup::remembered_until;
 use crate::auditor::doubt::{Doubt, Stored};
 use crate::auditor::queue::within;
 use crate::auditor::{
-    Auditor, Breach, Ended, Grant, Life, Message, QueueModel, Reader, Submitted, Token, Verdict, demand,
+    Auditor, Breach, Ended, Grant, Life, Message, Reader, Submitted, Token, Verdict, demand,
 };
-use crate::names::{Kind, kind_of};
-
-/// A queue's row as it counts: a partition has the policies of its topic.
-fn with_policies(row: &QueueRow, dump: &MemoryDump) -> QueueRow {
-    let mut row = row.clone();
-    if let Role::Partition { topic } = row.role
-        && let Some(topic) = dump.queues.iter().find(|other| other.number == topic)
-    {
-        row.spec = topic.spec.clone();
-    }
-    row
-}
-
-/// What is stored, with all marked as deleted that belongs to something deleted: their own rows do not say so.
-fn with_orphans_deleted(dump: &MemoryDump) -> MemoryDump {
-    let mut dump = dump.clone();
-    let mut gone: BTreeSet<QueueNumber> = BTreeSet::new();
-    let known: BTreeSet<QueueNumber> = dump.queues.iter().map(|row| row.number).collect();
-    // In the order of their numbers: what belongs to another was made after it.
-    dump.queues.sort_unstable_by_key(|row| row.number);
-    for row in &mut dump.queues {
-        let lives = |number: &QueueNumber| known.contains(number) && !gone.contains(number);
-        let orphan = match row.role {
-            Role::Queue | Role::Topic => false,
-            Role::Partition { topic } | Role::Group { topic } => !lives(&topic),
-            Role::Cursor { group, log, .. } => !lives(&group) || !lives(&log),
-        };
-        row.deleted |= orphan;
-        if row.deleted {
-            gone.insert(row.number);
-        }
-    }
-    dump
-}
 
 impl Auditor {
     /// Compares with what is stored and takes over what could not be known. `lost`: commands without an answer that may
     /// have been applied. `now`: the latest stamp that can have been used.
     pub fn compare(&mut self, dump: &MemoryDump, lost: &[Submitted], now: Timestamp, index: u64) -> Verdict {
-        let dump = &with_orphans_deleted(dump);
         let doubt = Doubt::about(lost, self);
         self.unseen.clear();
         self.know_stored(&dump.queues, &dump.deliveries);
@@ -82,93 +44,6 @@ impl Auditor {
         self.compare_chunks(dump, now, false)?;
         self.compare_calls(dump, &doubt, now)?;
         self.compare_dedup(dump, now)
-    }
-
-    fn compare_queues(&mut self, dump: &MemoryDump, doubt: &Doubt<'_>, index: u64) -> Verdict {
-        let names: Vec<_> = self.names.iter().map(|(name, number)| (name.clone(), *number)).collect();
-        for (name, number) in names {
-            let row = dump.queues.iter().find(|row| row.number == number && !row.deleted);
-            let doubtful = doubt.is_about_name(&name);
-            let Some(row) = row else {
-                let part = matches!(kind_of(&name), Kind::Group | Kind::Partition);
-                let unused = self.unused_go && part;
-                demand!(doubtful || unused, "queue {name} is not stored any more");
-                // It may have been changed before it was deleted.
-                if let Some(queue) = self.queues.get_mut(&number) {
-                    doubt.updates_of(&name).for_each(|update| queue.may_have_had(&update.spec, index));
-                }
-                self.deleted(&name, index);
-                continue;
-            };
-            let row = &with_policies(row, dump);
-            let Some(queue) = self.queues.get_mut(&number) else { continue };
-            let paused = row.paused_at.is_some();
-            demand!(doubtful || queue.paused == paused, "queue {name} is stored with paused: {paused}");
-            demand!(
-                row.purged_through >= queue.purged_through,
-                "a purge of {name} is not stored: {} below {}",
-                row.purged_through,
-                queue.purged_through
-            );
-            demand!(
-                row.dead_purged_through >= queue.dead_purged_through,
-                "a purge of dead letters of {name} is not stored: {} below {}",
-                row.dead_purged_through,
-                queue.dead_purged_through
-            );
-            queue.paused = paused;
-            let mut updates = doubt.updates_of(&name).peekable();
-            demand!(
-                updates.peek().is_some() || (queue.spec == row.spec && queue.annotations == row.annotations),
-                "queue {name} is stored with policies that it was not given"
-            );
-            for update in updates {
-                queue.may_have_had(&update.spec, index);
-            }
-            queue.take_over(row, index);
-            if row.dead_purged_through > queue.dead_purged_through {
-                queue.dead_purged_through = row.dead_purged_through;
-                if doubtful {
-                    queue.dead_emptied = index;
-                }
-            }
-            if row.purged_through > queue.purged_through {
-                queue.purged_through = row.purged_through;
-                if doubtful {
-                    queue.emptied = index;
-                    self.purged_unseen(number, row.purged_through);
-                }
-            }
-        }
-        self.learn_queues(dump, doubt, index)
-    }
-
-    /// Queues and parts of topics that are stored and that nobody was told of.
-    fn learn_queues(&mut self, dump: &MemoryDump, doubt: &Doubt<'_>, index: u64) -> Verdict {
-        let named = || dump.queues.iter().filter(|row| !row.role.is_cursor());
-        for row in named().filter(|row| !row.deleted && !self.names.contains_key(&row.name)) {
-            let known = doubt.is_about_name(&row.name) || doubt.may_be_made(&row.name);
-            demand!(known, "queue {} is stored and was never made", row.name);
-        }
-        let new = named().filter(|row| !self.queues.contains_key(&row.number));
-        for row in new.collect::<Vec<_>>() {
-            self.queues.insert(row.number, QueueModel::new(&with_policies(row, dump), index));
-            self.name_changes.insert(row.name.clone(), index);
-            if row.deleted {
-                self.queues.entry(row.number).and_modify(|queue| queue.alive = false);
-            } else {
-                self.names.insert(row.name.clone(), row.number);
-            }
-        }
-        Ok(())
-    }
-
-    fn purged_unseen(&mut self, number: QueueNumber, through: Sequence) {
-        for message in self.messages.values_mut() {
-            if message.queue == number && !message.moved && message.id.sequence <= through {
-                message.purged.get_or_insert(Timestamp::NEVER);
-            }
-        }
     }
 
     pub(super) fn compare_delivery(

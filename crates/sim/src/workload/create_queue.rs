@@ -58,7 +58,7 @@ fn limit_of(auditor: &Auditor, name: &str) -> (usize, &'static str, usize) {
         Kind::Partition => (settings.partitions, "partitions"),
     };
     let alike = |other: &str| kind_of(other) == kind && topic_of(other) == topic_of(name);
-    (limit, what, auditor.names.keys().filter(|name| alike(name)).count())
+    (limit, what, auditor.names.keys().filter(|other| alike(other)).count())
 }
 
 /// What is wrong with the dead-letter queue, if anything.

@@ -92,7 +92,7 @@ impl World {
     /// Carries out one line.
     pub(crate) fn run(&mut self, line: &str) -> Vec<String> {
         let words = Words::of(line);
-        if let Some(answers) = self.run_aside(&words) {
+        if let Some(answers) = self.happen(&words) {
             return answers;
         }
         let mut command = self.command(&words);
@@ -117,25 +117,25 @@ impl World {
         answers
     }
 
-    /// Carries out a line that is no command.
-    fn run_aside(&mut self, words: &Words<'_>) -> Option<Vec<String>> {
-        match words.verb {
+    /// What is no command: time, openings, and looks at what is stored.
+    fn happen(&mut self, words: &Words<'_>) -> Option<Vec<String>> {
+        Some(match words.verb {
             "after" => {
                 self.now = self.now.plus(duration(words.bare[0]));
                 let answers = self.come_to_rest();
                 self.check();
-                Some(answers)
+                answers
             }
             // Time passes, and nothing is worked off.
             "later" => {
                 self.now = self.now.plus(duration(words.bare[0]));
-                Some(Vec::new())
+                Vec::new()
             }
             "arrive" => {
                 for (ticket, page) in std::mem::take(&mut self.slow) {
                     self.core.absorb(ticket, page, &self.stamp());
                 }
-                Some(self.come_to_rest())
+                self.come_to_rest()
             }
             "reopen" | "restore" => {
                 // A restore opens with a clock that stands after all that was lost.
@@ -145,34 +145,34 @@ impl World {
                 self.openings += 1;
                 let answers = self.come_to_rest();
                 self.check();
-                Some(answers)
+                answers
             }
-            "stored" => Some(vec![self.stored()]),
+            "stored" => vec![self.stored()],
             "runs" => {
                 let runs = self.store.runs.values().map(|run| format!("{}-{}", run.first, run.last));
                 let runs: Vec<_> = runs.collect();
-                Some(vec![if runs.is_empty() { "none".to_owned() } else { runs.join(" ") }])
+                vec![if runs.is_empty() { "none".to_owned() } else { runs.join(" ") }]
             }
             "written" => {
                 let written = std::mem::take(&mut self.store.rows_written);
-                Some(vec![format!("{written} rows")])
+                vec![format!("{written} rows")]
             }
             "look_up" => {
                 self.look_up(words.bare[0].parse().expect("a number"));
-                Some(Vec::new())
+                Vec::new()
             }
             "memory" => {
-                Some(vec![format!("calls={} walks={}", self.core.resident_calls(), self.core.owed_walks())])
+                vec![format!("calls={} walks={}", self.core.resident_calls(), self.core.owed_walks())]
             }
             // One batch, and nothing after it.
             "batch" => {
                 self.apply(&Command::Tick);
                 self.commit();
                 self.check();
-                Some(Vec::new())
+                Vec::new()
             }
-            _ => None,
-        }
+            _ => return None,
+        })
     }
 
     /// Calls under as many keys, all of which are refused: nothing is committed.
@@ -297,6 +297,34 @@ impl World {
     fn command(&mut self, words: &Words<'_>) -> Command {
         let queue = || -> Box<str> { words.get("queue").unwrap_or("jobs").into() };
         match words.verb {
+            "create" => Command::CreateQueue(CreateQueue {
+                name: words.bare[0].into(),
+                start: if words.get("start") == Some("latest") { Start::Latest } else { Start::Earliest },
+                spec: spec(words),
+                annotations: "{}".into(),
+                validate_only: words.has("validate_only"),
+            }),
+            "update" => Command::UpdateQueue(UpdateQueue {
+                name: words.bare[0].into(),
+                spec: spec(words),
+                annotations: words.get("annotations").unwrap_or("{}").into(),
+                etag: words.get("etag").map(|revision| self.etag(words.bare[0], revision)),
+                allow_missing: words.has("allow_missing"),
+                validate_only: words.has("validate_only"),
+            }),
+            "delete" => Command::DeleteQueue(DeleteQueue {
+                name: words.bare[0].into(),
+                etag: None,
+                allow_missing: words.has("allow_missing"),
+                force: words.has("force"),
+                validate_only: false,
+            }),
+            "list" => Command::ListQueues {
+                listed: listed(words),
+                after: words.get("after").map(Into::into),
+                descending: words.has("descending"),
+                limit: words.number("limit").unwrap_or(50),
+            },
             "browse" => Command::Browse(self.browse(words, queue())),
             "get" => {
                 let message = self.message(words.bare[0]);
@@ -329,55 +357,8 @@ impl World {
             "cancel" => Command::CancelWait(self.waiter(words.bare[0])),
             "undo" => Command::Undo(words.bare.iter().map(|text| self.lease_of(text).0).collect()),
             "settle" | "ack" | "nack" | "extend" => Command::Settle(self.settle(words)),
-            "append" | "begin" | "close" | "finish" | "give_up" | "open" => {
-                self.command_on_large_data(words, queue())
-            }
-            _ => self.command_on_queues(words, queue()),
-        }
-    }
-
-    fn command_on_queues(&self, words: &Words<'_>, queue: Box<str>) -> Command {
-        match words.verb {
-            "create" => Command::CreateQueue(CreateQueue {
-                name: words.bare[0].into(),
-                start: if words.get("start") == Some("latest") { Start::Latest } else { Start::Earliest },
-                spec: spec(words),
-                annotations: "{}".into(),
-                validate_only: words.has("validate_only"),
-            }),
-            "update" => Command::UpdateQueue(UpdateQueue {
-                name: words.bare[0].into(),
-                spec: spec(words),
-                annotations: words.get("annotations").unwrap_or("{}").into(),
-                etag: words.get("etag").map(|revision| self.etag(words.bare[0], revision)),
-                allow_missing: words.has("allow_missing"),
-                validate_only: words.has("validate_only"),
-            }),
-            "delete" => Command::DeleteQueue(DeleteQueue {
-                name: words.bare[0].into(),
-                etag: None,
-                allow_missing: words.has("allow_missing"),
-                force: words.has("force"),
-                validate_only: false,
-            }),
-            "list" => Command::ListQueues {
-                listed: listed(words),
-                after: words.get("after").map(Into::into),
-                descending: words.has("descending"),
-                limit: words.number("limit").unwrap_or(50),
-            },
-            "show" => Command::GetQueue { queue: queue.clone() },
-            "pause" => Command::PauseQueue { queue: queue.clone() },
-            "resume" => Command::ResumeQueue { queue: queue.clone() },
-            "purge" => Command::PurgeQueue {
-                queue: queue.clone(),
-                target: match words.bare.first() {
-                    None => PurgeTarget::Waiting,
-                    Some(&"dead") => PurgeTarget::DeadLetters,
-                    Some(_) => PurgeTarget::All,
-                },
-            },
-            other => panic!("{other} is no command"),
+            "show" | "pause" | "resume" | "purge" => command_on_queue(words, queue()),
+            _ => self.command_on_large_data(words, queue()),
         }
     }
 
@@ -543,5 +524,22 @@ fn listed(words: &Words<'_>) -> Listed {
         Some(&"groups") => Listed::Groups(topic),
         Some(&"partitions") => Listed::Partitions(topic),
         _ => Listed::Queues,
+    }
+}
+
+fn command_on_queue(words: &Words<'_>, queue: Box<str>) -> Command {
+    match words.verb {
+        "show" => Command::GetQueue { queue },
+        "pause" => Command::PauseQueue { queue },
+        "resume" => Command::ResumeQueue { queue },
+        "purge" => Command::PurgeQueue {
+            queue,
+            target: match words.bare.first() {
+                None => PurgeTarget::Waiting,
+                Some(&"dead") => PurgeTarget::DeadLetters,
+                Some(_) => PurgeTarget::All,
+            },
+        },
+        other => panic!("{other} is no command"),
     }
 }
