@@ -1,7 +1,8 @@
 //! Dispatch: one file per command under `apply/`.
 //!
-//! A command either changes nothing and says which rows it needs, or is applied whole. Checks come first, in the order
-//! that each file documents; changes follow, and cannot fail.
+//! A command either changes nothing of its own and says which rows it needs, or is applied whole. Checks come first, in the order
+//! that each file documents; changes follow, and cannot fail. What is due where messages come from may be worked off before the checks:
+//! that would have happened without the command as well.
 
 mod append_upload;
 mod begin_upload;
@@ -64,11 +65,11 @@ impl Core {
     /// [`Needs`], with nothing changed, if rows are missing in memory.
     pub fn apply(&mut self, command: &Command, stamp: &Stamp) -> Result<Outcome, Needs> {
         self.set_stamp(stamp);
-        match self.dispatch(command, stamp) {
-            Ok(outcome) => {
-                self.serve_stirred(stamp);
-                Ok(outcome)
-            }
+        let done = self.dispatch(command, stamp);
+        // What was due may have been worked off on the way to a refusal.
+        self.serve_stirred(stamp);
+        match done {
+            Ok(outcome) => Ok(outcome),
             Err(Stop::Rejected(rejection)) => Ok(Outcome::Rejected(rejection)),
             Err(Stop::Needs(keys)) => Err(Needs(keys)),
         }

@@ -369,7 +369,7 @@ pub struct Lease {
 }
 
 /// How a group is read; only for groups.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Reading {
     /// Only messages of this partition; `None`: of any, and those of none.
     pub partition: Option<Box<str>>,

@@ -39,6 +39,7 @@ use crate::time::Timestamp;
 use crate::apply::Retirement;
 pub(crate) use browsing::Browsing;
 pub use check::Violation;
+pub(crate) use cursor::RunChange;
 pub(crate) use group::Named;
 use hash::NumberMap;
 pub(crate) use lanes::{Lane, Pick, Picked};
@@ -172,7 +173,7 @@ impl Core {
             queues: NumberMap::default(),
             names: BTreeMap::new(),
             topics: BTreeMap::new(),
-            retirement: Retirement::after(open.now),
+            retirement: Retirement::soon(open.now),
             rows: Rows::settled_at(open.commit),
             totals: Totals::default(),
             dedup: BTreeMap::new(),
@@ -323,7 +324,7 @@ impl Core {
         let due = queue.link(row);
         self.totals.add(Totals::of_row(row));
         Self::touch_counters(queue, &mut self.batch);
-        if row.state == DeliveryState::Ready {
+        if row.state == DeliveryState::Ready && self.batch.stirred.last() != Some(&number) {
             self.batch.stirred.push(number);
         }
         if let Some(due) = due {

@@ -91,7 +91,6 @@ impl Core {
     /// A group that begins at the latest messages begins behind all that every log of its topic has; at the earliest, behind
     /// nothing, and so it does in logs that are made later.
     fn begin_group(&mut self, group: QueueNumber, start: Start, stamp: &Stamp) {
-        self.seen(group, stamp);
         if start == Start::Earliest {
             return;
         }

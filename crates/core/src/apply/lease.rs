@@ -4,6 +4,7 @@
 //! A call that finds too little waits; whoever changes a queue calls [`Core::serve_stirred`], which serves the waiting
 //! calls in order. So the rule who gets a message is in one place, whether it came before or after the call.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::apply::Stop;
@@ -29,6 +30,9 @@ impl Core {
         if !lease.wait.is_zero() && self.waiting_in.len() >= self.settings.waiters {
             return Err(Rejection::WaiterLimit { limit: self.settings.waiters }.into());
         }
+        if !self.run_due_for(number, stamp) {
+            self.serve_again(number);
+        }
         if let Some(limit) = lease.reading.in_flight_max {
             let in_flight = self.group_leased(number);
             if in_flight >= u64::from(limit) {
@@ -36,9 +40,6 @@ impl Core {
             }
         }
         self.seen(number, stamp);
-        if !self.run_due_for(number, stamp) {
-            self.serve_again(number);
-        }
         // Whoever waits already goes first, with what has just become due.
         self.serve(number, stamp);
         let fills_for = lease.max_wait.unwrap_or(lease.wait).min(lease.wait);
@@ -175,23 +176,23 @@ impl Core {
         self.watch_fill(number, stamp.now);
     }
 
-    /// Serves the waiting calls of a group in the order in which they came: each may want another partition.
+    /// Serves the waiting calls of a group in the order in which they came. Each kind may want another partition, or allow less in
+    /// flight: where one of a kind gets nothing, none of that kind does.
     fn serve_group(&mut self, number: QueueNumber, stamp: &Stamp) {
-        let ids = self.queues.get(&number).map(|queue| queue.waiters.ids()).unwrap_or_default();
-        for id in ids {
+        let mut without = BTreeSet::new();
+        loop {
+            let queue = self.queues.get(&number);
+            let first = queue.and_then(|queue| queue.waiters.first_but(&without));
+            let Some((id, kind)) = first else { return };
             let waiter = self.queues.get(&number).and_then(|queue| queue.waiters.get(id)).cloned();
-            let Some(waiter) = waiter else { continue };
+            let Some(waiter) = waiter else { return };
             let grants = self.try_grant_group(number, &waiter, stamp);
-            if !grants.is_empty() {
-                self.take_waiter(id);
-                self.batch.effects.push(Effect::Answered { waiter: id, outcome: Outcome::Leased(grants) });
-            } else if waiter.min_messages == 1
-                && waiter.reading == Reading::default()
-                && !self.group_reads_on(number)
-            {
-                // Nothing is there for anybody.
-                return;
+            if grants.is_empty() {
+                without.insert(kind);
+                continue;
             }
+            self.take_waiter(id);
+            self.batch.effects.push(Effect::Answered { waiter: id, outcome: Outcome::Leased(grants) });
         }
     }
 

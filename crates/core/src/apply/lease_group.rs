@@ -46,7 +46,7 @@ impl Core {
             let found = self.picks(&lanes, order, most, stamp.now);
             for lane in found.unread {
                 let cursor = Some(self.cursor_of(number, lane, stamp));
-                self.read_log(Lane { cursor, ..lane });
+                self.read_log(Lane { cursor, ..lane }, lanes.len());
             }
             let Some(expired) = found.expired else { break found.picks };
             if !self.take_due() {
@@ -238,12 +238,6 @@ impl Core {
                 self.refill_ready(cursor);
             }
         }
-    }
-
-    /// Whether a page of a log is under way, so that who reads other logs may be served before who reads all.
-    pub(super) fn group_reads_on(&self, number: QueueNumber) -> bool {
-        let cursors = self.lanes(number, None).into_iter().filter_map(|lane| self.queues.get(&lane.cursor?));
-        cursors.filter_map(QueueState::cursor).any(|cursor| cursor.scanning)
     }
 
     /// Whether pages under way, or due rows that were not worked off yet, may bring messages to a call that reads a group like this.

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::outcome::{Outcome, Rejection};
 use crate::row::{DeliveryRow, DeliveryState, Role};
 use crate::stamp::Stamp;
-use crate::state::{Core, Lane, Pick, Picked, QueueState};
+use crate::state::{Core, Lane, Pick, Picked, QueueState, RunChange};
 
 impl Core {
     pub(super) fn lease_message(&mut self, lease: &LeaseMessage, stamp: &Stamp) -> Result<Outcome, Stop> {
@@ -37,6 +37,9 @@ impl Core {
             return Err(Rejection::MessageDelayed { message, until: row.due_at }.into());
         }
         self.seen(number, stamp);
+        if !self.run_due_for(number, stamp) {
+            self.serve_again(number);
+        }
         let row = self.visible_by_now(row);
         let pick = match self.progress_with(lane, &row)? {
             None => Pick { lane, what: Picked::Fresh(Box::new(row)) },
@@ -132,14 +135,12 @@ impl Core {
         let number = row.log_number();
         let cursor = lane.cursor.and_then(|cursor| self.queues.get(&cursor));
         let position = cursor.map(|cursor| cursor.counters.position).unwrap_or_default();
-        let between = self.log_of(lane.log).map_or(0, |(log, _)| match number.0.checked_sub(1) {
-            Some(before) => log.live_within(position.next(), LogNumber(before)),
-            None => 0,
-        });
-        let is_next = number > position && between == 0;
-        let runs = cursor.and_then(QueueState::cursor).map_or(0, |cursor| cursor.runs_len());
-        if !is_next && runs >= self.settings.runs {
-            return Err(Rejection::RunLimit { limit: self.settings.runs }.into());
+        let is_next = number > position && !self.anything_fresh(lane, position, number);
+        if !is_next && self.runs_over(lane) >= self.settings.runs {
+            self.forget_dead_runs(lane);
+            if self.runs_over(lane) >= self.settings.runs {
+                return Err(Rejection::RunLimit { limit: self.settings.runs }.into());
+            }
         }
         let key = self.cursor_of(group, lane, stamp);
         if is_next {
@@ -153,6 +154,38 @@ impl Core {
         let sequence = own.sequence;
         self.write_row(own);
         Ok(Picked::Again(sequence))
+    }
+
+    fn runs_over(&self, lane: Lane) -> usize {
+        let cursor = lane.cursor.and_then(|cursor| self.queues.get(&cursor));
+        cursor.and_then(QueueState::cursor).map_or(0, |cursor| cursor.runs_len())
+    }
+
+    /// Whether a message that the group never had lies between its position and a number.
+    fn anything_fresh(&self, lane: Lane, position: LogNumber, number: LogNumber) -> bool {
+        let Some((log, _)) = self.log_of(lane.log) else { return false };
+        let last = LogNumber(number.0.saturating_sub(1));
+        let cursor = lane.cursor.and_then(|cursor| self.queues.get(&cursor)).and_then(QueueState::cursor);
+        let runs = cursor.into_iter().flat_map(|cursor| cursor.runs());
+        let taken = runs.filter(|(first, _)| *first > position && *first <= last);
+        let taken: u64 = taken.map(|(first, until)| log.live_within(first, until.min(last))).sum();
+        log.live_within(position.next(), last) > taken
+    }
+
+    /// Runs of which nothing is left in the log need not be remembered.
+    fn forget_dead_runs(&mut self, lane: Lane) {
+        let Some((log, _)) = self.log_of(lane.log) else { return };
+        let Some(key) = lane.cursor else { return };
+        let cursor = self.queues.get(&key).and_then(QueueState::cursor);
+        let runs = cursor.into_iter().flat_map(|cursor| cursor.runs());
+        let dead = runs.filter(|(first, last)| !log.any_within(*first, *last)).map(|(first, _)| first);
+        let change = RunChange { removed: dead.collect(), put: None };
+        let Some(cursor) = self.queues.get_mut(&key).and_then(QueueState::cursor_mut) else { return };
+        cursor.change_runs(&change);
+        for first in change.removed {
+            self.batch.runs_put.remove(&(key, first));
+            self.batch.runs_removed.insert((key, first));
+        }
     }
 
     fn join_run(&mut self, key: QueueNumber, number: LogNumber) {

@@ -1,7 +1,7 @@
 //! Stops and starts handing out. A pause is a stored flag, not a limit of zero: sends, settles and expiry go on.
 
 use crate::apply::Stop;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Rejection};
 use crate::stamp::Stamp;
 use crate::state::Core;
 
@@ -16,6 +16,9 @@ impl Core {
 
     fn set_paused(&mut self, name: &str, paused: bool, stamp: &Stamp) -> Result<Outcome, Stop> {
         let number = self.existing(name)?;
+        if self.queues.get(&number).is_some_and(|queue| queue.row.role.is_log()) {
+            return Err(Rejection::Unsuited { name: name.into(), wanted: "a queue or a group" }.into());
+        }
         if let Some(queue) = self.queue_mut(number)
             && queue.row.paused_at.is_some() != paused
         {

@@ -12,6 +12,8 @@ use crate::time::Timestamp;
 
 /// How often all topics are looked at.
 const EVERY: Duration = Duration::from_secs(3600);
+/// When they are looked at first: before an environment that is only opened now and then is closed again.
+const FIRST: Duration = Duration::from_secs(10);
 /// Topics looked at in one batch.
 const TOPICS_PER_BATCH: usize = 16;
 /// Parts of topics removed in one batch.
@@ -30,7 +32,12 @@ pub(crate) struct Retirement {
 }
 
 impl Retirement {
-    pub(crate) fn after(now: Timestamp) -> Self {
+    /// Of an environment that is opened.
+    pub(crate) fn soon(now: Timestamp) -> Self {
+        Self { due_at: now.plus(FIRST), after: None }
+    }
+
+    fn later(now: Timestamp) -> Self {
         Self { due_at: now.plus(EVERY), after: None }
     }
 }
@@ -53,7 +60,7 @@ impl Core {
             self.retirement.after = Some(name);
         }
         if unused.is_empty() && self.topics_left() == 0 {
-            self.retirement = Retirement::after(stamp.now);
+            self.retirement = Retirement::later(stamp.now);
         }
         for part in unused {
             self.forget_queue(part);
@@ -77,8 +84,13 @@ impl Core {
         });
         let partitions = family.into_iter().flat_map(|family| family.partitions.values());
         let partitions = partitions.filter(move |partition| {
+            let held = |cursor: QueueNumber| {
+                self.queues.get(&cursor).is_some_and(|cursor| cursor.counters.leased > 0)
+            };
             let empty = |log: &QueueState| {
-                log.counters.messages() == 0 && now.since(seen(log)) > PARTITION_UNUSED_MAX
+                log.counters.messages() == 0
+                    && now.since(seen(log)) > PARTITION_UNUSED_MAX
+                    && !self.cursors_over(log.number()).into_iter().any(held)
             };
             self.queues.get(partition).is_some_and(empty)
         });

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::apply::Stop;
 use crate::id::QueueNumber;
 use crate::outcome::{Outcome, QueueView, Rejection, Why};
+use crate::row::CountersRow;
 use crate::stamp::Stamp;
 use crate::state::{Core, QueueState};
 use crate::time::Timestamp;
@@ -41,25 +42,26 @@ impl Core {
 
     pub(super) fn view_of(&self, number: QueueNumber, stamp: &Stamp) -> Option<QueueView> {
         let queue = self.queues.get(&number)?;
+        let counters = self.counters_of(queue);
         Some(QueueView {
             queue: queue.row.clone(),
-            counters: self.counters_of(queue),
+            counters,
             waiting: u64::try_from(queue.waiters.len()).unwrap_or(u64::MAX),
-            why: self.why(queue, stamp),
+            why: self.why(queue, &counters, stamp),
         })
     }
 }
 
 impl Core {
     /// The first reason that applies, from what an operator did to what simply is.
-    fn why(&self, queue: &QueueState, stamp: &Stamp) -> Why {
+    fn why(&self, queue: &QueueState, counters: &CountersRow, stamp: &Stamp) -> Why {
         if let Some(since) = queue.row.paused_at {
             return Why::Paused { since };
         }
-        let counters = &self.counters_of(queue);
         let first = |window: fn(&QueueState) -> Option<Timestamp>| {
-            let cursors = queue.group().into_iter().flat_map(|group| group.cursors.values());
-            let parts = cursors.filter_map(|cursor| self.queues.get(cursor)).chain([queue]);
+            let lanes = self.lanes(queue.number(), None);
+            let parts = lanes.iter().flat_map(|lane| [Some(lane.log), lane.cursor]).flatten();
+            let parts = parts.filter_map(|part| self.queues.get(&part)).chain([queue]);
             parts.filter_map(window).min()
         };
         let lease_end = || first(|part| part.leased.first().map(|key| key.due_at));

@@ -167,8 +167,7 @@ impl Core {
             if self.more_due || self.restir.contains(&number) || queue.row.paused_at.is_some() {
                 continue;
             }
-            for id in queue.waiters.ids() {
-                let Some(waiter) = queue.waiters.get(id) else { continue };
+            for (id, waiter) in queue.waiters.iter() {
                 let most = usize::try_from(waiter.max_messages).unwrap_or(usize::MAX);
                 let found = if queue.group().is_some() {
                     let room = self.group_room(number, waiter.reading.in_flight_max);

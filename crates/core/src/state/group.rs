@@ -237,6 +237,10 @@ impl Core {
                 let cursors = cursors.filter_map(|number| self.queues.get(number));
                 cursors.for_each(|cursor| add_counters(&mut sum, &cursor.counters));
                 sum.ready += self.fresh_count(queue, topic);
+                // What is not visible yet will come to every group.
+                let lanes = self.lanes_of(queue, topic, None);
+                let logs = lanes.iter().filter_map(|lane| self.queues.get(&lane.log));
+                sum.delayed += logs.map(|log| log.counters.delayed).sum::<u64>();
                 // A group sends nothing: what was sent to it is what its topic got.
                 sum.position = LogNumber::default();
             }
@@ -250,8 +254,9 @@ impl Core {
         let lanes = self.lanes_of(group, topic, None);
         let count = lanes.iter().map(|lane| {
             let Some((log, last)) = self.log_of(lane.log) else { return 0 };
+            let all = self.queues.get(&lane.log).map_or(0, |log| log.counters.ready);
             let Some(cursor) = lane.cursor.and_then(|cursor| self.queues.get(&cursor)) else {
-                return log.live_within(LogNumber(1), last);
+                return all;
             };
             let position = cursor.counters.position;
             let taken = cursor.cursor().into_iter().flat_map(|cursor| cursor.runs());
@@ -259,7 +264,7 @@ impl Core {
                 .filter(|(first, _)| *first > position)
                 .map(|(first, last)| log.live_within(first, last))
                 .sum();
-            log.live_within(position.next(), last) - taken
+            log.live_behind(position, last, all) - taken
         });
         count.sum()
     }

@@ -3,7 +3,8 @@
 //! Messages that were never handed out come from the logs, in the order of their numbers; those that came back come from the ready
 //! windows of the group's cursors. They are merged by class, time, and place.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::iter::Peekable;
 
 use crate::change::{Page, Scan};
@@ -101,8 +102,10 @@ struct Heads<'a> {
     unread: bool,
 }
 
-/// Rows of a page of a log, at most: each group that is far behind holds one.
+/// Rows of the pages that a group that is far behind holds, shared by its lanes.
 const LOG_PAGE_ROWS: usize = 256;
+/// But at least so many of each.
+const LOG_PAGE_ROWS_MIN: usize = 16;
 
 const NO_ROWS: &VecDeque<DeliveryRow> = &VecDeque::new();
 
@@ -147,7 +150,7 @@ impl Core {
         let cursor = state.and_then(QueueState::cursor);
         let known = cursor.map(|cursor| cursor.known).unwrap_or_default().max(position);
         // What lies between the page and the tail has to be read, if there is anything.
-        let reaches = known >= entries.from() || entries.live_within(known.next(), entries.from()) == 0;
+        let reaches = known >= entries.from() || !entries.any_within(known.next(), entries.from());
         Some(Fresh {
             core: self,
             log,
@@ -174,26 +177,32 @@ impl Core {
     pub(crate) fn picks(&self, lanes: &[Lane], order: Order, most: usize, now: Timestamp) -> Picks {
         let mut heads: Vec<_> = lanes.iter().filter_map(|lane| self.heads(*lane, now)).collect();
         let mut found = Picks::default();
-        while found.picks.len() < most {
-            // What is to be read may have to go before all others.
-            if heads.iter_mut().any(|heads| heads.unread && heads.fresh.peek().is_none()) {
-                break;
-            }
-            let places = heads.iter_mut().zip(0usize..);
-            let first = places.filter_map(|(heads, at)| Some((heads.first(order)?, at))).min();
-            let Some(((_, is_fresh), at)) = first else { break };
-            let Some(heads) = heads.get_mut(at) else { break };
+        let mut line = BinaryHeap::new();
+        // What is to be read may have to go before all others.
+        let mut halted = false;
+        for (heads, at) in heads.iter_mut().zip(0usize..) {
+            halted |= heads.is_halted();
+            line.extend(heads.first(order).map(|first| Reverse((first, at))));
+        }
+        while found.picks.len() < most
+            && !halted
+            && let Some(Reverse(((_, is_fresh), at))) = line.pop()
+            && let Some(heads) = heads.get_mut(at)
+        {
+            let lane = heads.lane;
             if is_fresh {
                 let Some(row) = heads.fresh.next() else { break };
-                found.picks.push(Pick { lane: heads.lane, what: Picked::Fresh(Box::new(row.clone())) });
-                continue;
+                found.picks.push(Pick { lane, what: Picked::Fresh(Box::new(row.clone())) });
+            } else {
+                let Some(sequence) = heads.again.next().map(|key| key.sequence) else { break };
+                if self.rows.live(sequence).is_none_or(|row| row.expires_at <= now) {
+                    found.expired = Some(sequence);
+                    break;
+                }
+                found.picks.push(Pick { lane, what: Picked::Again(sequence) });
             }
-            let Some(sequence) = heads.again.next().map(|key| key.sequence) else { break };
-            if self.rows.live(sequence).is_none_or(|row| row.expires_at <= now) {
-                found.expired = Some(sequence);
-                break;
-            }
-            found.picks.push(Pick { lane: heads.lane, what: Picked::Again(sequence) });
+            halted |= heads.is_halted();
+            line.extend(heads.first(order).map(|first| Reverse((first, at))));
         }
         if found.picks.len() < most {
             let unread =
@@ -203,9 +212,10 @@ impl Core {
         found
     }
 
-    /// Asks for the page of the log that lies behind what a cursor knows.
-    pub(crate) fn read_log(&mut self, lane: Lane) {
-        let limit = self.page_rows(false).min(LOG_PAGE_ROWS);
+    /// Asks for the page of the log that lies behind what a cursor knows. `lanes`: among how many the group reads.
+    pub(crate) fn read_log(&mut self, lane: Lane, lanes: usize) {
+        let share = (LOG_PAGE_ROWS / lanes.max(1)).max(LOG_PAGE_ROWS_MIN);
+        let limit = self.page_rows(false).min(share);
         let Some(state) = lane.cursor.and_then(|cursor| self.queues.get_mut(&cursor)) else { return };
         let (number, position) = (state.number(), state.counters.position);
         let Some(cursor) = state.cursor_mut() else { return };
@@ -245,6 +255,11 @@ impl Core {
 }
 
 impl Heads<'_> {
+    /// What comes next of its log has to be read.
+    fn is_halted(&mut self) -> bool {
+        self.unread && self.fresh.peek().is_none()
+    }
+
     /// The place of its first message, and whether that was never handed out.
     fn first(&mut self, order: Order) -> Option<(Place, bool)> {
         let again = self.again.peek().map(|key| ((key.retried, key.order_at, false, key.sequence.0), false));

@@ -143,6 +143,25 @@ impl Log {
         segments.map(|(index, words)| count_within(*index, words, first, last)).sum()
     }
 
+    /// Whether any message from `first` to `last`, both included, is still there. Stops at the first: no segment is empty.
+    pub(crate) fn any_within(&self, first: LogNumber, last: LogNumber) -> bool {
+        if first > last {
+            return false;
+        }
+        let mut segments = self.segments.range(place_of(first).0..=place_of(last).0);
+        segments.any(|(index, words)| count_within(*index, words, first, last) > 0)
+    }
+
+    /// Messages behind `position` that are still there; `all` are in the log. Counts from the nearer end.
+    pub(crate) fn live_behind(&self, position: LogNumber, last: LogNumber, all: u64) -> u64 {
+        let at = place_of(position).0;
+        let begins = self.segments.first_key_value().map_or(at, |(index, _)| *index);
+        if at.saturating_sub(begins) < place_of(last).0.saturating_sub(at) {
+            return all.saturating_sub(self.live_within(LogNumber(1), position));
+        }
+        self.live_within(position.next(), last)
+    }
+
     /// Whether one message is still there.
     pub(crate) fn is_live(&self, number: LogNumber) -> bool {
         let (index, word, bit) = place_of(number);
@@ -190,8 +209,19 @@ mod tests {
         for first in edges {
             for last in edges {
                 let counted = numbers.iter().filter(|number| (first..=last).contains(*number)).count() as u64;
-                assert_eq!(log.live_within(LogNumber(first), LogNumber(last)), counted, "{first} to {last}");
+                let (first, last) = (LogNumber(first), LogNumber(last));
+                assert_eq!(log.live_within(first, last), counted, "{first} to {last}");
+                assert_eq!(log.any_within(first, last), counted > 0, "{first} to {last}");
             }
+        }
+        for position in [0, 1, 7, 1_024, 1_500, 2_999, 3_000] {
+            let behind = numbers.iter().filter(|number| **number > position).count() as u64;
+            let all = numbers.len() as u64;
+            assert_eq!(
+                log.live_behind(LogNumber(position), LogNumber(3_000), all),
+                behind,
+                "behind {position}"
+            );
         }
         assert!(
             log.is_live(LogNumber(1_024)) && !log.is_live(LogNumber(7)) && !log.is_live(LogNumber(9_999))

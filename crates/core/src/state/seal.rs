@@ -11,6 +11,9 @@ use crate::state::queue::Part;
 use crate::state::rows::{Resident, Rows};
 use crate::state::{Batch, Core, WantedScan};
 
+/// Messages that memory keeps at the end of a log: groups that keep up read there, others read pages.
+const TAIL_ENTRIES: usize = 1_000;
+
 /// Remembered calls, or their absence, that memory keeps although no commit changed them.
 const LOOKED_UP_KEYS_MAX: usize = 4_096;
 
@@ -112,14 +115,15 @@ impl Core {
         for number in &self.batch.queues {
             let Some(queue) = self.queues.get_mut(number) else { continue };
             let mut cut = Vec::new();
+            let tail = entries.min(TAIL_ENTRIES);
             if let Part::Log(log) = &mut queue.part
-                && log.tail_len() > entries.saturating_mul(2)
+                && log.tail_len() > tail.saturating_mul(2)
             {
                 let rows = &self.rows;
                 let unsettled = |sequence| {
                     rows.get(sequence).is_some_and(|row: &Resident| row.touched || row.changed_in > settled)
                 };
-                cut.extend(log.trim(entries, unsettled));
+                cut.extend(log.trim(tail, unsettled));
             }
             if queue.ready.len() > entries.saturating_mul(2) {
                 cut.extend(queue.ready.trim(entries).into_iter().map(|key| key.sequence));

@@ -24,16 +24,24 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
+    fn wanting(&self) -> Wanting {
+        (self.min_messages, self.reading.clone())
+    }
+
     /// It may end before its deadline with less than it wants.
     fn is_patient(&self) -> bool {
         self.min_messages > 1 && self.asked_at.plus(self.fills_for) < self.deadline
     }
 }
 
+/// What calls want alike: if one of them can be given nothing, none can.
+pub(crate) type Wanting = (u32, Reading);
+
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     by_id: BTreeMap<WaiterId, Waiter>,
-    by_need: BTreeMap<u32, BTreeSet<WaiterId>>,
+    /// By how many messages they want at least, and how they read.
+    by_kind: BTreeMap<Wanting, BTreeSet<WaiterId>>,
     /// Something is there that patient calls wait to see more of.
     something_since: Option<Timestamp>,
     /// Patient calls that came before it, by how long they wait for more.
@@ -51,13 +59,19 @@ impl Waiters {
         self.by_id.is_empty()
     }
 
-    /// In the order in which they came.
-    pub(crate) fn ids(&self) -> Vec<WaiterId> {
-        self.by_id.keys().copied().collect()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (WaiterId, &Waiter)> {
+        self.by_id.iter().map(|(id, waiter)| (*id, waiter))
+    }
+
+    /// The first to come among those whose kind is not among these, with its kind.
+    pub(crate) fn first_but(&self, without: &BTreeSet<Wanting>) -> Option<(WaiterId, Wanting)> {
+        let kinds = self.by_kind.iter().filter(|(kind, _)| !without.contains(*kind));
+        let (id, kind) = kinds.filter_map(|(kind, bucket)| Some((*bucket.first()?, kind))).min()?;
+        Some((id, kind.clone()))
     }
 
     pub(crate) fn add(&mut self, id: WaiterId, waiter: Waiter) {
-        self.by_need.entry(waiter.min_messages).or_default().insert(id);
+        self.by_kind.entry(waiter.wanting()).or_default().insert(id);
         if waiter.is_patient() && self.something_since.is_some() {
             self.late.insert((waiter.asked_at.plus(waiter.fills_for), id));
         } else if waiter.is_patient() {
@@ -73,10 +87,11 @@ impl Waiters {
     }
 
     fn unlist(&mut self, id: WaiterId, waiter: &Waiter) {
-        if let Some(bucket) = self.by_need.get_mut(&waiter.min_messages) {
+        let kind = waiter.wanting();
+        if let Some(bucket) = self.by_kind.get_mut(&kind) {
             bucket.remove(&id);
             if bucket.is_empty() {
-                self.by_need.remove(&waiter.min_messages);
+                self.by_kind.remove(&kind);
             }
         }
         self.patient.remove(&(waiter.fills_for, id));
@@ -128,11 +143,13 @@ impl Waiters {
 
     /// The first waiter that `available` messages satisfy.
     pub(crate) fn first_served_by(&self, available: u32) -> Option<WaiterId> {
-        self.by_need.range(..=available).filter_map(|(_, bucket)| bucket.first()).min().copied()
+        // No reading sorts before the one that is nothing special.
+        let behind = (available.saturating_add(1), Reading::default());
+        self.by_kind.range(..behind).filter_map(|(_, bucket)| bucket.first()).min().copied()
     }
 
     pub(crate) fn drain(&mut self) -> Vec<(WaiterId, Waiter)> {
-        self.by_need.clear();
+        self.by_kind.clear();
         self.patient.clear();
         self.late.clear();
         std::mem::take(&mut self.by_id).into_iter().collect()

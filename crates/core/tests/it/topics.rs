@@ -43,7 +43,7 @@ fn a_new_group_begins_with_the_oldest_message_unless_it_asks_for_the_latest() {
         create topics/t/groups/old
         create topics/t/groups/new start=latest
         show queue=topics/t/groups/old
-        -> ready=2 why=delivering
+        -> ready=2 why=no_consumer since=unknown
         show queue=topics/t/groups/new
         -> why=empty
         send c queue=topics/t
@@ -95,7 +95,7 @@ fn a_delayed_message_comes_behind_what_became_visible_before_it() {
         -> b#1 deliveries=1 until=60
         ack b#1
         show queue=topics/t/groups/g
-        -> why=empty
+        -> delayed=1 why=all_delayed until=5
         show queue=topics/t
         -> ready=1 delayed=1 why=delivering
         after 5
@@ -595,7 +595,7 @@ fn groups_that_nobody_reads_are_removed_and_so_are_empty_partitions() {
         lease queue=topics/t/groups/h
         -> a#2 deliveries=2 until=360060
         list groups
-        -> topics/t/groups/g ready=1 why=no_consumer since=0, topics/t/groups/h leased=1 why=all_leased until=360060
+        -> topics/t/groups/g ready=1 why=no_consumer since=unknown, topics/t/groups/h leased=1 why=all_leased until=360060
         list partitions
         -> topics/t/partitions/p ready=1 why=delivering
         after 69h
@@ -621,7 +621,7 @@ fn a_receive_of_nothing_writes_nothing_after_the_first() {
         lease queue=topics/t/groups/g
         -> nothing
         written
-        -> 0 rows
+        -> 1 rows
         after 3600
         lease queue=topics/t/groups/g
         -> nothing
@@ -707,7 +707,7 @@ fn a_purged_group_skips_what_lies_before_it_and_others_do_not() {
         show queue=topics/t/groups/g
         -> leased=2 why=all_leased until=60
         show queue=topics/t/groups/h
-        -> ready=5 why=delivering
+        -> ready=5 why=no_consumer since=unknown
         lease queue=topics/t/groups/g max=10
         -> nothing
         ack b#1 d#1

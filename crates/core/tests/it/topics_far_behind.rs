@@ -98,7 +98,7 @@ fn counts_come_from_what_is_stored_after_reopening() {
         show queue=topics/t/groups/g
         -> ready=4 leased=1 why=delivering
         show queue=topics/t/groups/h
-        -> ready=6 why=delivering",
+        -> ready=6 why=no_consumer since=unknown",
     );
 }
 

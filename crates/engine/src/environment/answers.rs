@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use millpond_core::Outcome;
 use millpond_core::id::Sequence;
 use millpond_core::outcome::Rejection;
 use millpond_core::row::MessageContent;
+use millpond_core::{Command, Outcome};
 
 use crate::environment::reads::ContentRead;
 use crate::environment::{Action, Environment, ReadId, Ticket};
@@ -117,10 +117,21 @@ impl Environment {
         }
         let Held { ticket, mut outcome, contents, .. } = answer;
         if contents.iter().any(Option::is_none) {
+            self.take_back_missing(&outcome, &contents);
             take_out_missing(&mut outcome, &contents);
         }
         let contents = contents.into_iter().flatten().collect();
         actions.push(Action::Answer(ticket, EnvironmentAnswer { outcome, contents }));
+    }
+
+    /// A topic's message may have left while a group was granted it: nobody gets that grant.
+    fn take_back_missing(&mut self, outcome: &Outcome, contents: &[Option<Arc<MessageContent>>]) {
+        let Outcome::Leased(grants) = outcome else { return };
+        let gone = grants.iter().zip(contents).filter(|(_, content)| content.is_none());
+        let leases: Vec<_> = gone.map(|(grant, _)| grant.lease()).collect();
+        if !leases.is_empty() {
+            self.notify(Command::Undo(leases));
+        }
     }
 
     /// Contents that were missing were read.

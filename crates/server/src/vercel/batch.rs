@@ -36,7 +36,7 @@ const _: () = assert!(CHUNK_BYTES <= COMMIT_BYTES);
 /// How the message of a part is sent.
 enum Order<'a> {
     /// By itself: its payload comes in chunks.
-    Alone(Draft<'a>, Bytes),
+    Alone(Box<Draft<'a>>, Bytes),
     /// With others.
     Together(Send),
 }
@@ -65,7 +65,7 @@ pub(super) async fn send(app: &App, call: &Call<'_>, body: Body) -> Result<Respo
             }
             Ok(Order::Alone(draft, payload)) => {
                 batch.store(app, call, std::mem::take(&mut commit)).await?;
-                let sent = incoming::send(app, draft, Body::from(payload)).await;
+                let sent = incoming::send(app, *draft, Body::from(payload)).await;
                 batch.note(&[at], sent.map(|sent| vec![sent]).map_err(Into::into))?;
             }
             Err(refusal) => batch.results[at] = Some(failed(&refusal)),
@@ -88,7 +88,7 @@ fn order_of<'a>(call: &'a Call<'_>, body: &Bytes, part: &Part<'_>) -> Result<Ord
     if part.payload.len() > CHUNK_BYTES {
         let (environment, queue, makes) = (&*call.environment, call.log(), call.makes_log());
         let draft = Draft { environment, queue, makes, event, options: own, key, digest: None };
-        return Ok(Order::Alone(draft, body.slice_ref(part.payload)));
+        return Ok(Order::Alone(Box::new(draft), body.slice_ref(part.payload)));
     }
     event.data = EventData::from_body(event.text("datacontenttype"), part.payload.to_vec());
     Ok(Order::Together(Send {
