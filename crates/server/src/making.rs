@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::extract::Environment;
 
 /// How often a command is given: somebody may delete what was just made.
-const TRIES: usize = 3;
+const TRIES: usize = 10;
 
 /// A topic, group or partition of this name, with the policies that such a thing has unless told.
 pub(crate) fn make(name: Box<str>, start: Start) -> CreateQueue {

@@ -20,11 +20,12 @@ pub(crate) fn why_of(view: &QueueView) -> Why {
             because("paused", format!("paused since {}", at(since))).since(Some(since))
         }
         CoreWhy::ConcurrencyFull { limit, until } => {
-            let detail = format!("{ready}, but {limit} are leased, which is concurrency_max");
+            let detail =
+                format!("{ready}, but {}, which is concurrency_max", numbered(limit.into(), "leased"));
             because("concurrency_full", detail).until(until, "the first lease ends")
         }
         CoreWhy::LeasedLimit { limit } => {
-            let detail = format!("{ready}, but {limit} are leased, which is leased_max");
+            let detail = format!("{ready}, but {}, which is leased_max", numbered(limit.into(), "leased"));
             because("leased_limit", detail)
         }
         CoreWhy::NoConsumer { since: None } => {

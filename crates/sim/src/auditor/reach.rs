@@ -90,10 +90,12 @@ impl Auditor {
                 Some(Role::Group { topic }) => {
                     let message = self.messages.get(token);
                     let ahead = |message| self.is_behind(number, message, *token) == Some(false);
-                    self.topic_number(row.queue) == Some(topic)
-                        && row.state == DeliveryState::Ready
+                    let fresh = row.state == DeliveryState::Ready
                         && !self.progress.contains_key(&(number, *token))
-                        && message.is_some_and(ahead)
+                        && message.is_some_and(ahead);
+                    // What is not visible yet will be before every group.
+                    let comes = row.state == DeliveryState::Delayed;
+                    self.topic_number(row.queue) == Some(topic) && (fresh || comes)
                 }
                 _ => row.queue == number,
             };

@@ -20,6 +20,11 @@ pub(super) fn set(auditor: &mut Auditor, name: &str, paused: bool, answered: &An
             auditor.paused(name, paused, answered.index);
             auditor.shown(&view.queue)
         }
+        Outcome::Rejected(Rejection::Unsuited { .. }) => {
+            let log = auditor.queue(name).is_some_and(|queue| queue.role.is_log());
+            demand!(log, "{name} cannot be paused");
+            Ok(())
+        }
         Outcome::Rejected(Rejection::QueueNotFound { .. }) => {
             demand!(auditor.queue(name).is_none(), "{name} was not found");
             Ok(())
