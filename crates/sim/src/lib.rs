@@ -31,7 +31,7 @@ use harness::World;
 const COMMANDS: u64 = 1_200;
 /// Commands of a world over SQLite.
 #[cfg(feature = "power-cut")]
-const COMMANDS_OVER_SQLITE: u64 = 1_200;
+const COMMANDS_OVER_SQLITE: u64 = 1_000;
 
 /// A world that went wrong.
 #[derive(Clone, Debug)]

@@ -1,9 +1,12 @@
 //! Messages that a group takes by their ids: what may be answered of one that is known.
 
+use std::ops::RangeInclusive;
+
 use millpond_core::Rejection;
 use millpond_core::command::LeaseMessage;
 use millpond_core::id::QueueNumber;
 use millpond_core::outcome::Grant as Granted;
+use millpond_core::row::{CountersRow, Role};
 use millpond_core::spec::QueueSpec;
 
 use crate::auditor::doubt::Doubt;
@@ -105,14 +108,32 @@ impl Auditor {
         let mut limits = known.specs_since(answered.submitted.index).map(own);
         let fits = limits.any(|own| own.min(in_flight_max.unwrap_or(u32::MAX)) == limit)
             || in_flight_max == Some(limit);
+        fits && in_flight >= u64::from(limit) && self.leased_of(group, answered).contains(&in_flight)
+    }
+
+    /// How many leases of a group may be counted. Those that ran out count until they are worked off.
+    pub(super) fn leased_of(&self, group: QueueNumber, answered: &Answered<'_>) -> RangeInclusive<u64> {
         let certain = u64::try_from(self.held_in(group, answered.stamp)).unwrap_or(u64::MAX);
-        // Leases that ran out count until they are worked off.
         let open = |own: &&Message| {
             let last = own.grants.values().next_back();
             own.life == Life::Alive && last.is_some_and(|last| !last.is_settled())
         };
         let open = self.deliveries_in(group).filter(open).count();
-        let most = u64::try_from(open + self.unseen_in(group)).unwrap_or(u64::MAX);
-        fits && in_flight >= u64::from(limit) && (certain..=most).contains(&in_flight)
+        certain..=u64::try_from(open + self.unseen_in(group)).unwrap_or(u64::MAX)
+    }
+
+    /// The counts of a topic or a part of one are such as can be, whatever is under way.
+    pub fn check_counters(&self, name: &str, counters: &CountersRow, answered: &Answered<'_>) -> Verdict {
+        let Some(queue) = self.queue(name).filter(|queue| queue.role != Role::Queue) else { return Ok(()) };
+        let kept = counters.dead + counters.completed + counters.cancelled;
+        demand!(kept == 0, "{name} counts {counters:?}, of which it keeps none");
+        let leased = counters.leased;
+        if queue.role.is_log() {
+            demand!(leased == 0, "{name} counts {leased} leases, which has none");
+            return Ok(());
+        }
+        let known = self.leased_of(queue.number, answered);
+        demand!(known.contains(&leased), "{name} counts {leased} leases, {known:?} are known");
+        Ok(())
     }
 }

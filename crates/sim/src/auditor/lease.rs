@@ -104,10 +104,11 @@ impl Auditor {
         if lease.reading.look || !self.name_is_stable(&lease.queue, answered.submitted.index) {
             return Ok(());
         }
-        // What was granted may have ended before its contents were read; a message of a topic expires while it is leased.
-        if self.reader_named(&lease.queue).is_some() && !self.unseen.is_empty() {
+        let group = self.reader_named(&lease.queue);
+        if group.is_some() && self.may_lack_grants(group, answered.stamp) {
             return Ok(());
         }
+        // What was granted may have ended before its contents were read.
         // What is there is waited for to become more, but not for longer than that.
         let fills_for = lease.max_wait.unwrap_or(lease.wait).min(lease.wait);
         let wait = if got == 0 { lease.wait } else { fills_for };
@@ -118,6 +119,16 @@ impl Auditor {
             "{got} messages were answered before the wait was over, {least} wanted"
         );
         Ok(())
+    }
+
+    /// Whether messages may have left although a group was granted them, before their contents were read.
+    fn may_lack_grants(&self, group: Reader, now: Timestamp) -> bool {
+        let has_left = |message: &Message| {
+            let log = self.queues.get(&message.queue).is_some_and(|log| log.alive);
+            !log || message.life != Life::Alive || message.expires.0 <= now
+        };
+        let mut unseen = self.unseen.iter().filter(|(reader, ..)| *reader == group);
+        unseen.any(|(_, id, _)| self.message(id).is_none_or(has_left))
     }
 
     fn grant(

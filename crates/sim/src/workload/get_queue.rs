@@ -22,6 +22,7 @@ pub(super) fn predict(auditor: &mut Auditor, name: &str, answered: &Answered<'_>
                 auditor.is_paused(name)
             );
             let counters = &view.counters;
+            auditor.check_counters(name, counters, answered)?;
             let idle = counters.ready + counters.delayed + counters.leased + counters.dead == 0;
             demand!(
                 paused || idle == (view.why == Why::Empty),
