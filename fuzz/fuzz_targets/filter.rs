@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
     let labels = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
     if let Ok(filter) = QueueFilter::parse(text) {
         assert!(!filter.is_empty() || text.trim().is_empty());
-        let _ = filter.takes(&queue, &labels, true);
+        let _ = filter.takes(&queue.clone().into(), &labels, true);
     }
     let environment = queue.environment().to_string();
     let mut values = text.split('\n');
