@@ -57,7 +57,7 @@ fn groups_are_made_listed_paused_and_deleted() {
     server.run(&["group", "create", "billing", "--topic", "news"]).done();
     assert_eq!(server.json("group-list", &["--topic", "news"]).len(), 2);
     let table = server.run(&["group", "list", "--topic", "news"]).done();
-    assert!(table.contains("billing  1      0        0       delivering"), "{table}");
+    assert!(table.contains("billing  1      0        0       no consumer"), "{table}");
     assert_eq!(server.json_one("group-pause", &["billing", "--topic", "news"])["status"]["paused"], true);
     let why = server.run(&with_group("why", &[])).done();
     assert!(why.contains("`millpond group resume billing --topic news` lets it deliver again"), "{why}");

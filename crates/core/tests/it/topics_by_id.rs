@@ -273,3 +273,61 @@ fn what_was_purged_of_a_group_is_not_taken_by_its_id() {
         -> refused: already_settled",
     );
 }
+
+#[test]
+fn runs_of_messages_that_are_gone_do_not_count() {
+    check(
+        "with runs=2
+        create topics/t
+        create topics/t/groups/g
+        send a b c d queue=topics/t ttl=10
+        -> sent
+        take b queue=topics/t/groups/g
+        -> b#1 deliveries=1 until=60
+        take d queue=topics/t/groups/g
+        -> d#1 deliveries=1 until=60
+        after 10
+        send e f g h queue=topics/t
+        -> sent
+        take f queue=topics/t/groups/g
+        -> f#1 deliveries=1 until=70
+        take h queue=topics/t/groups/g
+        -> h#1 deliveries=1 until=70",
+    );
+}
+
+#[test]
+fn a_lease_that_ran_out_is_not_in_flight() {
+    check(
+        "create topics/t
+        create topics/t/groups/g timeout=10
+        send a b queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g
+        -> a#1 deliveries=1 until=10
+        later 10
+        lease queue=topics/t/groups/g in_flight=1
+        -> b#1 deliveries=1 until=20
+        later 10
+        take a queue=topics/t/groups/g in_flight=1
+        -> a#2 deliveries=2 until=30",
+    );
+}
+
+#[test]
+fn who_waits_is_served_though_the_call_that_promoted_is_refused() {
+    check(
+        "create topics/t
+        create topics/t/groups/g
+        create topics/t/groups/h
+        send a queue=topics/t delay=5
+        -> sent
+        pause queue=topics/t/groups/g
+        lease queue=topics/t/groups/h wait=20 as=waiting
+        -> waits
+        later 5
+        take a queue=topics/t/groups/g
+        -> refused: paused
+        -> waiting: a#1 deliveries=1 until=65",
+    );
+}

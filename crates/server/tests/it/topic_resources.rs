@@ -129,7 +129,7 @@ async fn a_group_is_made_changed_paused_and_deleted() {
     let group = "/v1/topics/T/groups/early";
     let early = server.get(group).await.ok();
     assert_eq!(early["status"]["ready_count"], "1");
-    assert_eq!(early["status"]["why"]["reason"], "delivering");
+    assert_eq!(early["status"]["why"]["reason"], "no_consumer");
     let again = server.post("/v1/topics/T/groups?group_id=early", json!({})).await;
     assert_eq!(again.refusal(), refused(409, "group_already_exists"));
 

@@ -20,7 +20,7 @@ fn s25_every_error_is_a_problem_with_a_code_and_the_id_of_its_request() {
         ("POST", "/v1/queues/q:ack", "application/json", "{", 400, "malformed_json"),
         ("GET", "/v1/queues?page_token=nonsense", "application/json", "", 400, "page_token_invalid"),
         ("GET", "/v1/queues/none", "application/json", "", 404, "queue_not_found"),
-        ("GET", "/v1/topics", "application/json", "", 404, "not_found"),
+        ("GET", "/v1/nothing", "application/json", "", 404, "not_found"),
         ("PUT", "/v1/queues/q", "application/json", "{}", 405, "method_not_allowed"),
         ("POST", "/v1/queues?queue_id=q", "application/json", "{}", 409, "queue_already_exists"),
         ("DELETE", &etag, "application/json", "", 409, "etag_mismatch"),

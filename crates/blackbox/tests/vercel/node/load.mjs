@@ -32,7 +32,10 @@ async function run (call) {
   let count = 0
   let over = false
   const again = async () => {
-    while (!over) count += await call()
+    while (!over) {
+      const messages = await call()
+      count += messages
+    }
   }
   const callers = Array.from({ length: CALLS_AT_ONCE }, again)
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
