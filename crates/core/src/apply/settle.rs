@@ -74,16 +74,17 @@ impl Core {
     ) -> Outcome {
         let mut done: BTreeSet<_> = stale.iter().map(|stale| stale.lease).collect();
         for settlement in &settle.settlements {
-            if self.comes_late(settlement) || !done.insert(settlement.lease) {
+            let delivery = settlement.lease.delivery;
+            let last = self.last_asked(delivery);
+            if comes_late(settlement, last) || !done.insert(settlement.lease) {
                 continue;
             }
-            let delivery = settlement.lease.delivery;
             match settlement.action {
                 SettleAction::Ack => self.ack(delivery, stamp.now),
                 SettleAction::Extend(timeout) => self.extend(delivery, timeout, stamp.now),
                 SettleAction::Nack(delay) => self.end_attempt(delivery, Ended::Nacked(delay), stamp),
             }
-            self.note_asked(settlement);
+            self.note_asked(delivery, settlement.holder.asked_at.or(last));
         }
         let sent = plans.into_iter().map(|plan| self.carry_out_send(plan, stamp)).collect();
         let in_order = settle
@@ -93,19 +94,15 @@ impl Core {
         Outcome::Settled { stale: in_order.collect(), sent }
     }
 
-    /// Whether its holder asked for something else later, by its own clock, that came earlier. An ack is never late.
-    fn comes_late(&self, settlement: &Settlement) -> bool {
-        let Some(asked_at) = settlement.holder.asked_at else { return false };
-        let delivery = settlement.lease.delivery;
+    /// When the holder of a lease last asked, as far as memory knows and it said so.
+    fn last_asked(&self, delivery: Sequence) -> Option<Timestamp> {
         let queue = self.rows.live(delivery).and_then(|row| self.queues.get(&row.queue));
-        let last = queue.and_then(QueueState::cursor).and_then(|cursor| cursor.asked.get(&delivery));
-        settlement.action != SettleAction::Ack && last.is_some_and(|last| *last > asked_at)
+        queue.and_then(QueueState::cursor).and_then(|cursor| cursor.asked.get(&delivery)).copied()
     }
 
-    /// Remembers when the holder of a lease that is still held asked.
-    fn note_asked(&mut self, settlement: &Settlement) {
-        let Some(asked_at) = settlement.holder.asked_at else { return };
-        let delivery = settlement.lease.delivery;
+    /// Remembers when the holder of a lease that is still held asked. Whatever changes its row has forgotten that.
+    fn note_asked(&mut self, delivery: Sequence, asked_at: Option<Timestamp>) {
+        let Some(asked_at) = asked_at else { return };
         let Some(row) = self.rows.live(delivery).filter(|row| row.state == DeliveryState::Leased) else {
             return;
         };
@@ -269,6 +266,12 @@ impl Core {
         let by_queue = || self.queues.get(&number).map(|queue| queue.row.spec.visibility_timeout);
         wanted.or_else(by_queue).unwrap_or(limits::LEASE_MIN)
     }
+}
+
+/// Whether its holder asked for something else later, by its own clock, that came earlier. An ack is never late.
+fn comes_late(settlement: &Settlement, last: Option<Timestamp>) -> bool {
+    let late = settlement.holder.asked_at.zip(last).is_some_and(|(asked_at, last)| last > asked_at);
+    settlement.action != SettleAction::Ack && late
 }
 
 /// Two sends of one call under the same key must be the same send.

@@ -270,6 +270,23 @@ fn a_later_renewal_does_not_undo_what_was_asked_for_after_it() {
 }
 
 #[test]
+fn a_renewal_without_a_time_forgets_nothing_that_was_asked_before_it() {
+    check(
+        "create topics/t
+        create topics/t/groups/g timeout=30
+        send a queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g
+        -> a#1 deliveries=1 until=30
+        extend a#1 by=5 asked=10
+        extend a#1 by=60
+        extend a#1 by=300 asked=9
+        show queue=topics/t/groups/g
+        -> leased=1 why=all_leased until=60",
+    );
+}
+
+#[test]
 fn a_call_may_allow_less_in_flight_than_the_group() {
     check(
         "create topics/t
