@@ -10,6 +10,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`dead_letters`] | listing, replaying and redriving dead letters |
+//! | [`deployment`], [`trigger`] | who pushes what where to |
 //! | [`duration`], [`time`] | ProtoJSON durations and RFC 3339 times |
 //! | [`error_code`], [`problem`] | the closed set of error codes, and the error body |
 //! | [`event`] | CloudEvents in four forms, bytes preserved |
@@ -19,12 +20,15 @@
 //! | [`limits`] | every bound, by name |
 //! | [`message`] | the message resource, and peeking |
 //! | [`name`] | resource names and ids |
+//! | [`push`] | what became of pushes |
 //! | [`queue`] | the queue resource: made, changed, listed |
 //! | [`schema`] | all of it as JSON Schema |
+//! | [`signing_secret`] | what pushes are signed with |
 //! | [`vercel`] | the wire of Vercel Queues |
 #![warn(missing_docs)]
 
 pub mod dead_letters;
+pub mod deployment;
 pub mod duration;
 pub mod error_code;
 pub mod event;
@@ -37,12 +41,15 @@ pub mod name;
 pub mod page;
 pub mod problem;
 pub mod purge;
+pub mod push;
 pub mod queue;
 mod reader;
 pub mod schema;
 pub mod send;
 pub mod settle;
+pub mod signing_secret;
 pub mod time;
+pub mod trigger;
 pub mod vercel;
 mod writer;
 

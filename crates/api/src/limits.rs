@@ -29,6 +29,8 @@ pub const CONCURRENCY_MAX: u32 = 1_000_000;
 pub const DEAD_LETTERS_PAGE_MAX: u32 = 100;
 /// Delay of a send or a nack, and a queue's default delay.
 pub const DELAY_MAX: Duration = Duration::from_secs(12 * 3_600);
+/// Bytes of the id of a deployment: those of its triggers are longer by a hyphen and a number.
+pub const DEPLOYMENT_ID_BYTES_MAX: usize = 250;
 /// Bytes of `meta.display_name`.
 pub const DISPLAY_NAME_BYTES_MAX: usize = 128;
 /// Bytes of an event's `id`.
@@ -81,16 +83,32 @@ pub const PAGE_TOKEN_BYTES_MAX: usize = 512;
 pub const PEEK_MESSAGES_DEFAULT: u32 = 10;
 /// Messages of one peek.
 pub const PEEK_MESSAGES_MAX: u32 = 100;
+/// Pushes of one trigger that are remembered one by one.
+pub const PUSHES_KEPT_MAX: usize = 100;
 /// Queues on one page.
 pub const QUEUES_PAGE_MAX: u32 = 1_000;
 /// Shortest retention of a queue.
 pub const RETENTION_MIN: Duration = Duration::from_secs(60);
 /// Longest retention of a queue.
 pub const RETENTION_MAX: Duration = Duration::from_secs(14 * 86_400);
+/// How long a secret goes on signing once it is replaced, unless the call says.
+pub const SECRET_GRACE_DEFAULT: Duration = Duration::from_secs(86_400);
+/// How long it does at most.
+pub const SECRET_GRACE_MAX: Duration = Duration::from_secs(30 * 86_400);
 /// Characters of an offending value that an error repeats.
 pub const SHOWN_VALUE_CHARS_MAX: usize = 100;
-/// Bytes of the id of a topic, a group or a partition.
+/// Bytes of a trigger's target.
+pub const TARGET_BYTES_MAX: usize = 2_048;
+/// Bytes of the id of a topic, a group, a partition or a trigger.
 pub const TOPIC_ID_BYTES_MAX: usize = 255;
+/// Deliveries of one message, as set by a trigger.
+pub const TRIGGER_DELIVERIES_MAX: u32 = 1_000_000;
+/// Shortest wait of a message whose push failed.
+pub const TRIGGER_RETRY_AFTER_MIN: Duration = Duration::from_millis(1);
+/// Longest wait of such a message, and longest initial delay of a trigger.
+pub const TRIGGER_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// Triggers of an environment, and so of a deployment.
+pub const TRIGGERS_MAX: usize = 1_000;
 /// Shortest time to live of a message.
 pub const TTL_MIN: Duration = Duration::from_secs(1);
 /// Longest time to live of a message.
@@ -101,6 +119,18 @@ pub const UPDATE_MASK_PATHS_MAX: usize = 32;
 pub const VERCEL_BATCH_BYTES_MAX: usize = 8 << 20;
 /// Messages of such a batch.
 pub const VERCEL_BATCH_MESSAGES_MAX: usize = 100;
+/// Bytes of a key of the runtime cache.
+pub const VERCEL_CACHE_KEY_BYTES_MAX: usize = 1_024;
+/// Bytes of a tag of the runtime cache.
+pub const VERCEL_CACHE_TAG_BYTES_MAX: usize = 256;
+/// Tags of one value of the runtime cache, and of one call that removes by tags.
+pub const VERCEL_CACHE_TAGS_MAX: usize = 128;
+/// Longest time to live of a value of the runtime cache; one without any lives until it has to go.
+pub const VERCEL_CACHE_TTL_MAX: Duration = Duration::from_secs(365 * 86_400);
+/// Shortest time to live of such a value.
+pub const VERCEL_CACHE_TTL_MIN: Duration = Duration::from_secs(1);
+/// Bytes of a value of the runtime cache.
+pub const VERCEL_CACHE_VALUE_BYTES_MAX: usize = 2 << 20;
 /// Longest delay over Vercel's wire.
 pub const VERCEL_DELAY_MAX: Duration = Duration::from_secs(7 * 86_400);
 /// Characters of an idempotency key over Vercel's wire.
@@ -148,6 +178,8 @@ const _: () = {
     assert!(PEEK_MESSAGES_DEFAULT <= PEEK_MESSAGES_MAX);
     assert!(ID_BYTES_MAX <= TOPIC_ID_BYTES_MAX);
     assert!(TOPIC_ID_BYTES_MAX * 3 / 2 < PAGE_TOKEN_BYTES_MAX, "a token holds an id");
+    assert!(TRIGGERS_MAX < 10_000 && DEPLOYMENT_ID_BYTES_MAX + "-9999".len() == TOPIC_ID_BYTES_MAX);
+    assert!(SECRET_GRACE_DEFAULT.as_secs() <= SECRET_GRACE_MAX.as_secs());
     assert!(DELAY_MAX.as_secs() < RETENTION_MAX.as_secs());
     assert!(VISIBILITY_TIMEOUT_MAX.as_secs() < RETENTION_MAX.as_secs());
     assert!(VERCEL_BATCH_MESSAGES_MAX <= EVENTS_PER_CALL_MAX);

@@ -4,7 +4,7 @@ use crate::event::{Event, sylphx};
 use crate::input_error::InputError;
 use crate::lease::read_id;
 use crate::limits::{PEEK_MESSAGES_DEFAULT, PEEK_MESSAGES_MAX};
-use crate::name::{Kind, QueueName, ResourceName};
+use crate::name::{Kind, ResourceName};
 use crate::reader::Node;
 use crate::{time, writer};
 
@@ -128,8 +128,8 @@ pub struct MessageDeath {
     pub time: i64,
     /// One word for why.
     pub reason: &'static str,
-    /// In which queue.
-    pub queue: QueueName,
+    /// In which queue or group: its whole name.
+    pub queue: String,
 }
 
 impl Message {
@@ -165,7 +165,7 @@ impl Message {
         }
         if let Some(death) = death {
             writer::push_text_field(out, "dead_letter_reason", death.reason);
-            writer::push_text_field(out, "dead_letter_queue", &death.queue.to_string());
+            writer::push_text_field(out, "dead_letter_queue", &death.queue);
         }
         writer::push_text_field(out, "size_bytes", &self.size_bytes.to_string());
         out.push('}');

@@ -75,10 +75,10 @@ impl Queue {
 }
 
 /// 64-bit integers and names are strings in JSON.
-fn as_string<T: ToString, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_string<T: ToString, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&value.to_string())
 }
 
-fn as_time<S: Serializer>(millis: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_time<S: Serializer>(millis: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&time::render(*millis))
 }

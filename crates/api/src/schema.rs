@@ -11,6 +11,7 @@ mod messages;
 mod problem;
 mod queues;
 mod topics;
+mod triggers;
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -21,11 +22,16 @@ use crate::limits::{ID_BYTES_MAX, MESSAGE_ID_BYTES_MAX, TOPIC_ID_BYTES_MAX};
 use crate::{duration, name};
 
 pub use problem::problem_of;
+pub use triggers::deployment_id;
 
 /// Every component by its name.
 pub fn components() -> Map<String, Value> {
     let all = [calls::all(), events::all(), messages::all(), problem::all(), queues::all(), topics::all()];
-    all.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema)).collect()
+    all.into_iter()
+        .chain([triggers::all()])
+        .flatten()
+        .map(|(name, schema)| (name.to_owned(), schema))
+        .collect()
 }
 
 /// Refers to a component.

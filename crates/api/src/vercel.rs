@@ -1,4 +1,5 @@
-//! The wire of Vercel Queues (`/api/v3/topic/…`): paths, headers, multipart bodies, receipt handles, answers.
+//! The wire of Vercel Queues (`/api/v3/topic/…`): paths, headers, multipart bodies, receipt handles, answers. And that of
+//! Vercel's runtime cache, where results of tasks are kept.
 //!
 //! What is the same here as there, and what is not, is in `docs/compatibility/vercel.md`. Nothing here knows HTTP beyond
 //! names and bytes, nor topics beyond their names.
@@ -6,6 +7,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`answer`] | bodies of answers, errors among them |
+//! | [`cache`] | the runtime cache: keys, tags, times to live |
 //! | [`handle`] | receipt handles, and the ids of duplicates |
 //! | [`header`] | what stands in headers, and its bounds |
 //! | [`multipart`] | batches that come in, messages that go out |
@@ -13,14 +15,14 @@
 //! | [`visibility`] | the body that extends a lease or gives it back |
 
 pub mod answer;
+pub mod cache;
 pub mod handle;
 pub mod header;
 pub mod multipart;
 pub mod path;
 pub mod visibility;
 
-use crate::event::AttributeValue;
-use crate::event::Event;
+use crate::event::{AttributeValue, DataKind, Event};
 use crate::input_error::{Fault, InputError};
 use crate::limits::ATTRIBUTE_VALUE_BYTES_MAX;
 
@@ -55,6 +57,23 @@ pub fn event<'h>(topic: &str, header: impl Fn(&str) -> Option<&'h [u8]>) -> Resu
     Ok(Event { attributes, data: None })
 }
 
+/// The content type that a message is handed out with: as it was sent, in this way or any other. JSON has one even if its
+/// event does not say. `kind` is that of its data.
+pub fn content_type(event: &Event, kind: Option<DataKind>) -> &str {
+    let by_kind = match kind {
+        Some(DataKind::Json) => "application/json",
+        Some(DataKind::Binary | DataKind::Text) | None => "application/octet-stream",
+    };
+    let given = event.text("datacontenttype");
+    given.and_then(|text| printable(text.as_bytes())).unwrap_or(by_kind)
+}
+
+/// The trace headers of a message, by name, but for what cannot stand in a header.
+pub fn trace_headers(event: &Event) -> impl Iterator<Item = (&'static str, &str)> {
+    let values = TRACE_HEADERS.into_iter().filter_map(|name| Some((name, event.text(name)?)));
+    values.filter(|(_, text)| !text.is_empty() && printable(text.as_bytes()).is_some())
+}
+
 /// What can stand in an attribute and in a header alike.
 fn printable(value: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(value).ok()?;
@@ -86,6 +105,27 @@ mod tests {
             r#""datacontenttype":"Text/Plain;charset=\"UTF-8\"","traceparent":"00-aa-bb-01","baggage":"a=1"}"#
         );
         assert_eq!(made(&headers).as_deref(), Ok(expected));
+    }
+
+    #[test]
+    fn a_message_is_handed_out_with_what_it_was_sent_with() {
+        let event = |attributes: &str| Event::from_stored(attributes, None).expect("stored attributes");
+        let typed = |text: &str| event(&format!(r#"{{"datacontenttype":"{text}"}}"#));
+        for kind in [None, Some(DataKind::Binary), Some(DataKind::Json), Some(DataKind::Text)] {
+            assert_eq!(content_type(&typed("text/plain; charset=utf-8"), kind), "text/plain; charset=utf-8");
+            let untyped = event("{}");
+            let by_kind = content_type(&untyped, kind);
+            let is_json = kind == Some(DataKind::Json);
+            assert_eq!(by_kind, if is_json { "application/json" } else { "application/octet-stream" });
+            assert_eq!(content_type(&typed("text/é"), kind), by_kind);
+        }
+        let traces = |attributes: &str| -> Vec<_> {
+            let event = event(attributes);
+            trace_headers(&event).map(|(name, text)| (name, text.to_owned())).collect()
+        };
+        let sent = r#"{"baggage":"a=1","traceparent":"00-aa-bb-01","tracestate":"","other":"x"}"#;
+        assert_eq!(traces(sent), [("traceparent", "00-aa-bb-01".to_owned()), ("baggage", "a=1".to_owned())]);
+        assert_eq!(traces(r#"{"baggage":"é","traceparent":7,"tracestate":true}"#), []);
     }
 
     #[test]

@@ -5,6 +5,8 @@ use clap::{Parser, Subcommand};
 use crate::commands::completions::Completions;
 use crate::commands::config::ConfigCommand;
 use crate::commands::dead::DeadCommand;
+use crate::commands::deploy::Deploy;
+use crate::commands::deployment::DeploymentCommand;
 use crate::commands::group::GroupCommand;
 use crate::commands::lease::Lease;
 use crate::commands::message::MessageCommand;
@@ -12,7 +14,9 @@ use crate::commands::peek::Peek;
 use crate::commands::queue::QueueCommand;
 use crate::commands::send::Send;
 use crate::commands::settle::{Ack, Extend, Nack};
+use crate::commands::signing_secret::SigningSecretCommand;
 use crate::commands::topic::TopicCommand;
+use crate::commands::trigger::TriggerCommand;
 use crate::commands::why::Why;
 use crate::commands::work::Work;
 use crate::serve_arguments::ServeArguments;
@@ -39,6 +43,11 @@ pub(crate) enum Command {
     /// Dead letters of a queue
     #[command(subcommand)]
     Dead(DeadCommand),
+    /// Register the triggers of a project, so that messages are pushed to its app
+    Deploy(Deploy),
+    /// Triggers that were deployed together
+    #[command(subcommand)]
+    Deployment(DeploymentCommand),
     /// Have leases last longer
     Extend(Extend),
     /// Groups of a topic
@@ -60,9 +69,15 @@ pub(crate) enum Command {
     Send(Send),
     /// Serve queues over HTTP from a data directory
     Serve(ServeArguments),
+    /// What pushes are signed with
+    #[command(subcommand)]
+    SigningSecret(SigningSecretCommand),
     /// Topics
     #[command(subcommand)]
     Topic(TopicCommand),
+    /// What pushes messages of topics to a URL
+    #[command(subcommand)]
+    Trigger(TriggerCommand),
     /// Say why a queue or a group delivers nothing, and what to do about it
     Why(Why),
     /// Run a command for each message

@@ -3,6 +3,8 @@
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod dead;
+pub(crate) mod deploy;
+pub(crate) mod deployment;
 pub(crate) mod group;
 pub(crate) mod lease;
 pub(crate) mod message;
@@ -12,7 +14,9 @@ pub(crate) mod queue;
 pub(crate) mod reader;
 pub(crate) mod send;
 pub(crate) mod settle;
+pub(crate) mod signing_secret;
 pub(crate) mod topic;
+pub(crate) mod trigger;
 pub(crate) mod why;
 pub(crate) mod work;
 

@@ -36,6 +36,7 @@ pub(crate) struct Failure {
     exit: Exit,
     what: String,
     why: String,
+    details: Vec<String>,
     advice: Option<String>,
 }
 
@@ -44,7 +45,7 @@ pub(crate) type Outcome<T = Exit> = Result<T, Failure>;
 
 impl Failure {
     pub(crate) fn new(exit: Exit, what: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { exit, what: what.into(), why: why.into(), advice: None }
+        Self { exit, what: what.into(), why: why.into(), details: Vec::new(), advice: None }
     }
 
     /// It was asked for in a wrong way.
@@ -78,6 +79,12 @@ impl Failure {
         Self::new(Exit::Interrupted, what, "interrupted")
     }
 
+    /// Lines that say more: what was found, the end of a traceback.
+    pub(crate) fn detail(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.details.extend(lines);
+        self
+    }
+
     pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
@@ -86,14 +93,18 @@ impl Failure {
     /// Says it, and returns the exit code.
     pub(crate) fn report(&self) -> Exit {
         if self.exit != Exit::Done {
-            let mut stderr = std::io::stderr().lock();
             // If stderr cannot be written either, the exit code is all that is left to say it.
-            let _ = writeln!(stderr, "millpond: {}: {}", safe(&self.what), safe(&self.why));
-            if let Some(advice) = &self.advice {
-                let _ = writeln!(stderr, "  what to do: {}", safe(advice));
-            }
+            let _ = std::io::stderr().lock().write_all(self.text().as_bytes());
         }
         self.exit
+    }
+
+    /// What is told, line by line.
+    pub(crate) fn text(&self) -> String {
+        let first = format!("millpond: {}: {}\n", safe(&self.what), safe(&self.why));
+        let details = self.details.iter().map(|line| format!("    {}\n", safe(line)));
+        let advice = self.advice.iter().map(|advice| format!("  what to do: {}\n", safe(advice)));
+        std::iter::once(first).chain(details).chain(advice).collect()
     }
 }
 
@@ -126,6 +137,7 @@ fn refusal_advice(code: &ErrorCode) -> &'static str {
             "make room in the environment, or start the server with higher limits (--max-…)"
         }
         ErrorCode::BeyondExpiry => "let the lease last no longer than its message lives",
+        ErrorCode::DeploymentNotFound => "`millpond deployment list` shows the deployments there are",
         ErrorCode::EnvironmentNotFound => "check --environment or MILLPOND_ENVIRONMENT",
         ErrorCode::EtagMismatch => "look at it with `millpond queue show` or the like, then decide again",
         ErrorCode::GroupAlreadyExists => "use it, or delete it first to begin anew",
@@ -137,7 +149,7 @@ fn refusal_advice(code: &ErrorCode) -> &'static str {
             "use another --idempotency-key, or send exactly what was sent under it"
         }
         ErrorCode::InvalidField | ErrorCode::MissingField | ErrorCode::UnknownField => {
-            "correct it; docs/queues.md and docs/topics.md list every field with its range"
+            "correct it; docs/queues.md, docs/topics.md and docs/triggers.md list every field with its range"
         }
         ErrorCode::MessageNotFound => "it was acked, deleted or has expired, or is in another queue",
         ErrorCode::OutcomeUnknown => "look whether it has happened before you do it again",
@@ -153,6 +165,15 @@ fn refusal_advice(code: &ErrorCode) -> &'static str {
         ErrorCode::TopicNotFound => {
             "`millpond topic list` shows the topics there are, `millpond topic create TOPIC` makes one"
         }
+        ErrorCode::TargetNotAllowed => {
+            "use a target on the server's own machine, or have its operator allow the network"
+        }
+        ErrorCode::TriggerAlreadyExists => "delete it first, or choose another id",
+        ErrorCode::TriggerLimit => "remove deployments that are no longer used, or use a `*` for many topics",
+        ErrorCode::TriggerNotFound => {
+            "`millpond trigger list` shows the triggers there are, `millpond trigger create` makes one"
+        }
+        ErrorCode::TriggerOverlaps => "use another group, or topics that do not overlap",
         ErrorCode::StorageFull => "free some disk space; acks and leases go on meanwhile",
         _ => "",
     }

@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         Command::Completions(command) => command.run(),
         Command::Config(command) => command.run(&matches),
         Command::Dead(command) => run(command.run()),
+        Command::Deploy(command) => run(command.run()),
+        Command::Deployment(command) => run(command.run()),
         Command::Extend(command) => run(command.run()),
         Command::Group(command) => run(command.run()),
         Command::Lease(command) => run(command.run()),
@@ -44,7 +46,9 @@ fn main() -> ExitCode {
         Command::Peek(command) => run(command.run()),
         Command::Queue(command) => run(command.run()),
         Command::Send(command) => run_to_end(command.run()),
+        Command::SigningSecret(command) => run(command.run()),
         Command::Topic(command) => run(command.run()),
+        Command::Trigger(command) => run(command.run()),
         Command::Why(command) => run(command.run()),
         Command::Work(command) => run_to_end(command.run()),
     };

@@ -2,10 +2,12 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use millpond_engine::{Engine, EngineSettings};
-use millpond_server::{AllowedHosts, App, Settings, Shutdown, StopSignals, app, bind, serve};
+use millpond_push::{PushSettings, Pusher};
+use millpond_server::{AllowedHosts, App, DRAIN_MAX, Settings, Shutdown, StopSignals, app, bind, serve};
 
 use crate::serve_arguments::ServeArguments;
 use crate::{descriptors, log, wiring};
@@ -42,20 +44,39 @@ async fn serve_until_stopped(settings: Settings, mut signals: StopSignals) -> an
     let address = listener.local_addr().context("cannot tell the address listened on")?;
 
     let shutdown = Shutdown::default();
-    let hosts = AllowedHosts::new(address, settings.allow_hosts);
-    let served = App::new(engine.clone(), hosts, settings.default_environment, shutdown.watch())
+    let hosts = AllowedHosts::new(address, settings.allow_hosts.clone());
+    let pusher = Pusher::start(engine.clone(), push_settings(&settings));
+    let mut served = App::new(engine.clone(), hosts, settings.default_environment, shutdown.watch())
+        .with_pushes(Arc::new(pusher.clone()))
         .with_metrics_queues(settings.metrics_queues)
         .with_data_bytes(settings.max_data_bytes)
         .with_vercel_regions(settings.vercel_regions);
+    if let Some(bytes) = settings.runtime_cache {
+        served = served.with_runtime_cache(bytes);
+    }
     let connections = served.connections(descriptors::connections_that_fit(settings.max_connections));
     let router = app(served);
     if let Err(error) = announce(address) {
         engine.shut_down().await;
         return Err(error).context("cannot write to stdout where the server listens");
     }
-    serve(listener, router, &connections, &shutdown, signals.received()).await;
+    // Handlers under way can still say what becomes of their messages while nothing new is pushed.
+    let stop = async {
+        signals.received().await;
+        pusher.stop(DRAIN_MAX).await;
+    };
+    serve(listener, router, &connections, &shutdown, stop).await;
     engine.shut_down().await;
     Ok(())
+}
+
+fn push_settings(settings: &Settings) -> PushSettings {
+    let mut push = PushSettings::default();
+    push.call.allowed = settings.push_allow.clone();
+    push.calls = Some(settings.push_concurrency);
+    let regions = settings.vercel_regions.iter();
+    push.regions = regions.map(|(region, name)| (name.to_string(), region.clone())).collect();
+    push
 }
 
 /// Scripts wait for this line; with port 0 nothing else tells where the server is.

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use millpond_server::config::{DEFAULT_DATA_DIR, DEFAULT_ENVIRONMENT, DEFAULT_LISTEN};
+use millpond_server::config::{
+    ALLOWED_DEFAULT, DEFAULT_DATA_DIR, DEFAULT_ENVIRONMENT, DEFAULT_LISTEN, PUSHES,
+};
 use millpond_server::{CONNECTIONS, DATA_BYTES, METRICS_QUEUES, QUEUES, Quotas, RawSettings};
 use tracing_subscriber::EnvFilter;
 
@@ -67,10 +69,23 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "MILLPOND_MAX_BYTES", value_name = "BYTES")]
     max_bytes: Option<u64>,
 
+    /// Bytes of Vercel's runtime cache, which is kept in memory at /v1/cache; 8388608 to 1073741824 [default: it is off]
+    #[arg(long, env = "MILLPOND_RUNTIME_CACHE", value_name = "BYTES")]
+    runtime_cache: Option<usize>,
+
     /// The environment of a region, for Vercel's clients whose base URL ends with /r/REGION; made if there is none; can be
     /// repeated [default: every region is the default environment]
     #[arg(long, env = "MILLPOND_VERCEL_REGION", value_delimiter = ',', value_name = "REGION=ENVIRONMENT")]
     vercel_region: Vec<String>,
+
+    /// A network that triggers may push to, as an address or with a prefix length; can be repeated, and what is given takes the
+    /// place of the default, which is this machine
+    #[arg(long, env = "MILLPOND_PUSH_ALLOW", value_delimiter = ',', default_values = ALLOWED_DEFAULT, value_name = "NETWORK")]
+    push_allow: Vec<String>,
+
+    /// Pushes under way at once; further messages wait
+    #[arg(long, env = "MILLPOND_PUSH_CONCURRENCY", default_value_t = PUSHES, value_name = "COUNT")]
+    push_concurrency: usize,
 }
 
 /// How lines of the log look.
@@ -123,7 +138,10 @@ impl ServeArguments {
             metrics_queues: self.metrics_queues,
             max_data_bytes: self.max_data_bytes,
             quotas: Quotas { queues: self.max_queues, messages: self.max_messages, bytes: self.max_bytes },
+            runtime_cache: self.runtime_cache,
             vercel_regions: self.vercel_region,
+            push_allow: self.push_allow,
+            push_concurrency: self.push_concurrency,
         }
     }
 }

@@ -43,9 +43,14 @@ impl Call {
         Self::new(Method::GET, path)
     }
 
-    /// A call that does no more when it is made twice: lease, ack, nack, extend.
+    /// A call that does no more when it is made twice, or is refused then: lease, ack, nack, extend, triggers.
     pub(crate) fn harmless(path: &str) -> Self {
         Self::new(Method::POST, path)
+    }
+
+    /// A call that is harmless by its method or its parameters.
+    pub(crate) fn unkeyed(method: Method, path: &str) -> Self {
+        Self::new(method, path)
     }
 
     /// A call that changes something, under an idempotency key of its own.

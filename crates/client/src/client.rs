@@ -123,14 +123,14 @@ impl Client {
         self.member_path("topics", topic)
     }
 
-    fn collection_path(&self, collection: &str) -> String {
+    pub(crate) fn collection_path(&self, collection: &str) -> String {
         match &self.shared.environment {
             Some(name) => format!("/v1/{}/{collection}", encode_name(name)),
             None => format!("/v1/{collection}"),
         }
     }
 
-    fn member_path(&self, collection: &str, name: &str) -> String {
+    pub(crate) fn member_path(&self, collection: &str, name: &str) -> String {
         if is_member(collection, name) {
             format!("/v1/{}", encode_name(name))
         } else {

@@ -17,12 +17,13 @@
 //! ```
 //!
 //! Every call that may be made again is tried three times ([`RetryPolicy`]). A call that changes something carries one
-//! idempotency key through all its tries, so that it happens once.
+//! idempotency key through all its tries, so that it happens once; those on triggers and deployments carry none, and a second try does
+//! what the first did, or is refused.
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`client`], `queues`, `topics`, `messages` | the calls |
-//! | [`event`], [`message`], [`queue`], [`topic`], [`request`] | what is sent and answered |
+//! | [`client`], `queues`, `topics`, [`triggers`], `messages` | the calls |
+//! | [`event`], [`message`], [`queue`], [`topic`], [`trigger`], [`request`] | what is sent and answered |
 //! | [`source`] | from where and to where |
 //! | [`error`] | why a call failed |
 //! | [`retry`], `call`, `transport` | tries, requests, connections |
@@ -45,6 +46,8 @@ pub mod source;
 pub mod topic;
 mod topics;
 mod transport;
+pub mod trigger;
+pub mod triggers;
 mod wire;
 pub mod worker;
 
@@ -69,4 +72,8 @@ pub use source::{Destination, GroupReader, Source, Start};
 pub use topic::{
     Group, GroupPage, GroupSpec, GroupStatus, Partition, PartitionPage, Topic, TopicPage, TopicSpec,
 };
+pub use trigger::{
+    Deployment, NewTrigger, PushCounts, PushRecord, SigningSecret, Trigger, TriggerPushes, TriggerTrouble,
+};
+pub use triggers::{Deployments, Triggers};
 pub use worker::{Delivery, Nack, Tally, Worker, WorkerEvent};

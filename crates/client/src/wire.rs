@@ -48,6 +48,21 @@ pub(crate) mod duration {
     }
 }
 
+/// For durations that are always there: `#[serde(with = "wire::some_duration")]`.
+pub(crate) mod some_duration {
+    use std::time::Duration;
+
+    use serde::{Deserializer, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&super::render_duration(*duration))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        super::duration::deserialize(deserializer)?.ok_or_else(|| de::Error::custom("a duration is null"))
+    }
+}
+
 /// For times: `#[serde(with = "wire::time")]`.
 pub(crate) mod time {
     use std::time::{Duration, SystemTime};

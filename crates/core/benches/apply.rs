@@ -31,6 +31,8 @@ impl Bench {
             queues: Vec::new(),
             segments: Vec::new(),
             runs: Vec::new(),
+            triggers: Vec::new(),
+            secret: millpond_core::row::SecretRow::default(),
             restored: false,
             now: Timestamp::from_millis(1_700_000_000_000),
         };

@@ -28,6 +28,7 @@ mod revive;
 mod send;
 mod settle;
 mod tick;
+mod triggers;
 mod undo;
 mod update_queue;
 mod view;
@@ -86,11 +87,14 @@ impl Core {
             Command::CreateQueue(create) => self.create_queue(create, stamp),
             Command::DeleteMessage(wanted) => self.delete_message(wanted, stamp),
             Command::DeleteQueue(delete) => self.delete_queue(delete),
+            Command::DeleteTriggers(of) => self.delete_triggers(of),
             Command::FinishUpload(finish) => self.finish_upload(finish, stamp),
             Command::GetMessage(wanted) => self.get_message(wanted, stamp),
             Command::GetQueue { queue } => self.get_queue(queue, stamp),
             Command::Lease(lease) => self.lease(lease, stamp),
             Command::LeaseMessage(lease) => self.lease_message(lease, stamp),
+            Command::LeaseState { queue, lease } => self.lease_state(queue, lease, stamp),
+            Command::ListTriggers => Ok(self.list_triggers()),
             Command::ListQueues { listed, after, descending, limit } => {
                 self.list_queues(listed, after.as_deref(), *descending, *limit, stamp)
             }
@@ -99,9 +103,12 @@ impl Core {
             Command::OpenData(open) => self.open_data(open, stamp),
             Command::PauseQueue { queue } => self.pause_queue(queue, stamp),
             Command::PurgeQueue { queue, target } => self.purge_queue(queue, *target, stamp),
+            Command::PutTriggers(put) => self.put_triggers(put, stamp),
+            Command::ReportTrigger { id, trouble } => Ok(self.report_trigger(id, trouble.as_ref())),
             Command::ResumeQueue { queue } => self.resume_queue(queue, stamp),
             Command::Revive(revive) => self.revive(revive, stamp),
             Command::Send(send) => self.send(send, stamp),
+            Command::SetSecret(set) => self.set_secret(set, stamp),
             Command::SetSpace { low } => {
                 self.space_low = *low;
                 Ok(Outcome::Done)
@@ -127,6 +134,7 @@ impl Core {
                 self.rows_of(std::iter::once(&wanted.message)).collect()
             }
             Command::LeaseMessage(lease) => self.rows_of(std::iter::once(&lease.message)).collect(),
+            Command::LeaseState { lease, .. } => self.rows_of_leases(std::iter::once(lease)).collect(),
             Command::FinishUpload(finish) => key_of(&finish.send).into_iter().collect(),
             Command::MoveMessages(moves) => self.rows_of(moves.messages.iter()).collect(),
             Command::Once(once) => {

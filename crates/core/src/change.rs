@@ -3,7 +3,7 @@
 use crate::id::{CommitSequence, LogNumber, QueueNumber, Sequence};
 use crate::row::{
     ChunkRow, CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, DueKey, EnvironmentRow,
-    MessageRow, QueueRow, ReadyKey, RunRow, SegmentRow, UploadRow,
+    MessageRow, QueueRow, ReadyKey, RunRow, SecretRow, SegmentRow, TriggerRow, UploadRow,
 };
 use crate::time::Timestamp;
 
@@ -47,6 +47,23 @@ pub struct ChangeSet {
     pub runs_removed: Vec<(QueueNumber, LogNumber)>,
     /// Runs written.
     pub runs_put: Vec<RunRow>,
+    /// Copies of contents that are stored; made before anything is removed.
+    pub copies: Vec<MessageCopy>,
+    /// Triggers removed, by id, before any is written.
+    pub triggers_removed: Vec<Box<str>>,
+    /// Triggers written.
+    pub triggers_put: Vec<TriggerRow>,
+    /// The secret, if it changed.
+    pub secret: Option<SecretRow>,
+}
+
+/// A new message with the content of one that is stored: its row, and its chunks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MessageCopy {
+    /// The message that is there.
+    pub from: Sequence,
+    /// The new one; its delivery is among the deliveries of the commit.
+    pub to: Sequence,
 }
 
 /// Chunks of one sequence that follow each other.
@@ -91,6 +108,10 @@ impl ChangeSet {
             + self.segments_removed.len()
             + self.runs_removed.len()
             + self.runs_put.len()
+            + self.copies.len()
+            + self.triggers_removed.len()
+            + self.triggers_put.len()
+            + usize::from(self.secret.is_some())
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::id::{Incarnation, LeaseGeneration, MessageId, Sequence, UploadId};
 use crate::outcome::Tally;
 use crate::row::{DeliveryState, DueKey, MessageContent, ReadyKey};
-use crate::spec::QueueSpec;
+use crate::spec::{QueueSpec, TriggerSpec};
 use crate::time::Timestamp;
 
 /// An input of the core. Each has its file under `apply/`; what undoes or ends another stands with that.
@@ -30,6 +30,8 @@ pub enum Command {
     DeleteMessage(MessageRef),
     /// Remove a queue and all that is in it.
     DeleteQueue(DeleteQueue),
+    /// Remove triggers.
+    DeleteTriggers(TriggersOf),
     /// Make the message whose data was uploaded.
     FinishUpload(FinishUpload),
     /// Look at one message.
@@ -43,6 +45,13 @@ pub enum Command {
     Lease(Lease),
     /// Take one message of a topic to work on, named by its id.
     LeaseMessage(LeaseMessage),
+    /// Ask whether a lease is held, and until when.
+    LeaseState {
+        /// Name of the queue or group that it was taken from.
+        queue: Box<str>,
+        /// The lease.
+        lease: LeaseRef,
+    },
     /// Look at queues, topics, or what belongs to a topic, in the order of their names.
     ListQueues {
         /// Which.
@@ -54,6 +63,8 @@ pub enum Command {
         /// At most so many: 1 to [`crate::limits::LISTED_QUEUES_MAX`].
         limit: usize,
     },
+    /// Look at triggers, all of them, in the order of their ids.
+    ListTriggers,
     /// Move dead letters to another queue, to start afresh there.
     MoveMessages(MoveMessages),
     /// Do something at most once: the same key again gets the first answer.
@@ -72,6 +83,15 @@ pub enum Command {
         /// Which.
         target: PurgeTarget,
     },
+    /// Make triggers.
+    PutTriggers(PutTriggers),
+    /// Say how a trigger's target is doing, for [`crate::outcome::Why`]; forgotten when the environment is closed.
+    ReportTrigger {
+        /// The trigger.
+        id: Box<str>,
+        /// What is wrong with it; `None`: nothing.
+        trouble: Option<Trouble>,
+    },
     /// Hand messages out again.
     ResumeQueue {
         /// Its name.
@@ -81,6 +101,8 @@ pub enum Command {
     Revive(Revive),
     /// Put messages into a queue.
     Send(Send),
+    /// Set what pushes are signed with.
+    SetSecret(SetSecret),
     /// Whether the store has room; while it has none, sends are refused and all else goes on.
     SetSpace {
         /// It has none.
@@ -94,6 +116,70 @@ pub enum Command {
     Undo(Vec<LeaseRef>),
     /// Give a queue other policies or annotations.
     UpdateQueue(UpdateQueue),
+}
+
+/// See [`Command::PutTriggers`]. All are made in one commit, or none. For one group and deployment, topics must not overlap.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PutTriggers {
+    /// The deployment that they belong to, whose triggers they replace, and which is the current one from then on. `None`: they belong
+    /// to none, and their ids must be new.
+    pub deployment: Option<Box<str>>,
+    /// Which; at least one.
+    pub triggers: Vec<NewTrigger>,
+    /// Check everything and store nothing.
+    pub validate_only: bool,
+}
+
+/// A trigger to be made; see [`crate::row::TriggerRow`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewTrigger {
+    /// Its id.
+    pub id: Box<str>,
+    /// The topic, or a prefix followed by `*`.
+    pub topic: Box<str>,
+    /// The group.
+    pub group: Box<str>,
+    /// Where to: 1 to 2,048 bytes.
+    pub target: Box<str>,
+    /// Its policies.
+    pub spec: TriggerSpec,
+}
+
+/// Some triggers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TriggersOf {
+    /// The one of this id.
+    Id(Box<str>),
+    /// All of a deployment.
+    Deployment(Box<str>),
+}
+
+/// Why a trigger's target gets nothing for the time being.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trouble {
+    /// Since when.
+    pub since: Timestamp,
+    /// What the last try said; at most 1,024 bytes are kept.
+    pub error: Box<str>,
+    /// When it is tried again.
+    pub next_try: Timestamp,
+}
+
+/// See [`Command::SetSecret`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct SetSecret {
+    /// The secret, drawn by the caller: 1 to 256 bytes.
+    pub secret: Box<str>,
+    /// How long the one before goes on signing: 0 to 30 days.
+    pub grace: Duration,
+    /// Only if there is none. The answer is the one that there is.
+    pub only_if_none: bool,
+}
+
+impl std::fmt::Debug for SetSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SetSecret").field("grace", &self.grace).finish_non_exhaustive()
+    }
 }
 
 /// Names a call that waits; chosen by the engine, ascending, never reused while the environment is open.
@@ -373,6 +459,10 @@ pub struct Lease {
 pub struct Reading {
     /// Only messages of this partition; `None`: of any, and those of none.
     pub partition: Option<Box<str>>,
+    /// Beside those of the partition, those of none.
+    pub unpinned: bool,
+    /// For pushes of a trigger: its limits are kept, and it is no sign of a consumer that polls.
+    pub pushes: bool,
     /// At most so many messages of the group leased at once, this call's included: at least 1; `None`: as many as the group
     /// allows. Refused if there are as many already.
     pub in_flight_max: Option<u32>,
@@ -447,6 +537,11 @@ pub enum SettleAction {
     Extend(Option<Duration>),
     /// The work failed: the message comes back after the delay, or the queue's backoff.
     Nack(Option<Duration>),
+    /// The holder's call ended well. If it asked for another end of its lease, the message comes back then, and is not in flight until
+    /// then; if not, the lease goes on.
+    EndCall,
+    /// Nobody was told of the lease: whoever takes the message by its id gets it. Only for groups.
+    Reserve,
 }
 
 /// What one stale lease means for a settle.

@@ -31,7 +31,7 @@ mod state;
 pub mod time;
 
 pub use apply::Needs;
-pub use change::{ChangeSet, ChunkRange, DeliveryChange, Page, ProgressKey, RowKey, Rows, Scan};
+pub use change::{ChangeSet, ChunkRange, DeliveryChange, MessageCopy, Page, ProgressKey, RowKey, Rows, Scan};
 pub use command::Command;
 pub use limits::CoreSettings;
 pub use outcome::{Effect, Outcome, Rejection};

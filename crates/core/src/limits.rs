@@ -50,6 +50,18 @@ pub const TOPIC_NAME_BYTES_MAX: usize = 255;
 pub const ACK_REMEMBERED_FOR: Duration = Duration::from_secs(10 * 60);
 /// A group that nobody has read for so long, or for the topic's retention if that is longer, is removed (design-holes A8).
 pub const GROUP_UNUSED_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Most triggers of an environment, and of one call.
+pub const TRIGGERS_MAX: usize = 1_000;
+/// Longest retry time and start delay of a trigger.
+pub const TRIGGER_WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Shortest retry time of a trigger.
+pub const RETRY_AFTER_MIN: Duration = Duration::from_millis(1);
+/// Longest target of a trigger, in bytes.
+pub const TARGET_BYTES_MAX: usize = 2_048;
+/// Highest limit of a trigger's deliveries.
+pub const PUSH_DELIVERIES_MAX: u32 = 1_000_000;
+/// Longest time for which a secret goes on signing after it was replaced.
+pub const SECRET_GRACE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Most bytes of a queue's annotations.
 pub const ANNOTATIONS_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes of a message's attributes, as stored.
@@ -99,6 +111,8 @@ pub struct CoreSettings {
     pub groups: usize,
     /// Partitions of one topic that hold messages.
     pub partitions: usize,
+    /// Triggers in the environment. Not above [`TRIGGERS_MAX`].
+    pub triggers: usize,
     /// Runs of messages that one group took by id out of one log.
     pub runs: usize,
     /// Acks that each group remembers for [`ACK_REMEMBERED_FOR`].
@@ -132,6 +146,7 @@ impl Default for CoreSettings {
             topics: 20_000,
             groups: 4_000,
             partitions: 1_000,
+            triggers: TRIGGERS_MAX,
             runs: 10_000,
             remembered_acks: 100_000,
             waiters: 20_000,

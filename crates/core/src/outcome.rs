@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::command::{Cursor, LeaseRef, PinId, WaiterId};
+use crate::command::{Cursor, LeaseRef, PinId, Trouble, WaiterId};
 use crate::id::{LeaseGeneration, MessageId, QueueNumber, Sequence, UploadId};
-use crate::row::{CountersRow, DeadLetter, DeliveryRow, QueueRow};
+use crate::row::{CountersRow, DeadLetter, DeliveryRow, QueueRow, SecretRow, TriggerRow};
 use crate::time::Timestamp;
 
 /// The answer to a command.
@@ -16,6 +16,8 @@ pub enum Outcome {
     Browsed(Browsed),
     /// Nothing to report.
     Done,
+    /// The lease is held until then; `None`: it is not.
+    LeaseHeld(Option<Timestamp>),
     /// Messages granted, perhaps none.
     Leased(Vec<Grant>),
     /// One message.
@@ -53,6 +55,8 @@ pub enum Outcome {
         /// Those that were not.
         skipped: Vec<MessageId>,
     },
+    /// What pushes are signed with.
+    Secret(SecretRow),
     /// Sent, in request order.
     Sent(Sent),
     /// Settled, but for the stale leases listed in request order.
@@ -64,6 +68,8 @@ pub enum Outcome {
     },
     /// What all steps of a call did. Only as the answer that is repeated.
     Tallied(Tally),
+    /// Triggers, in the order of their ids.
+    Triggers(Vec<TriggerView>),
     /// So many of the grants were taken back.
     Undone(u64),
     /// The upload may begin. `None`: its idempotency key is remembered, so nothing of it will be stored, and its end tells
@@ -200,6 +206,17 @@ impl QueueView {
     }
 }
 
+/// A trigger, and how it is doing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TriggerView {
+    /// The trigger.
+    pub trigger: TriggerRow,
+    /// Its deployment is the current one.
+    pub current: bool,
+    /// What is wrong with its target, as was last reported.
+    pub trouble: Option<Trouble>,
+}
+
 /// The etag of a queue: the low half of its uid and its revision.
 #[must_use]
 pub fn etag(queue: &QueueRow) -> String {
@@ -207,7 +224,7 @@ pub fn etag(queue: &QueueRow) -> String {
 }
 
 /// Why nothing is being handed out, the first that applies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Why {
     /// An operator stopped it.
     Paused {
@@ -225,6 +242,25 @@ pub enum Why {
     LeasedLimit {
         /// The limit.
         limit: u32,
+    },
+    /// The target of the trigger that is to push them cannot be reached.
+    TargetDown {
+        /// The trigger.
+        trigger: Box<str>,
+        /// What is wrong.
+        trouble: Trouble,
+    },
+    /// The trigger that is to push them was made lately, and waits.
+    TriggerStarts {
+        /// The trigger.
+        trigger: Box<str>,
+        /// It begins then.
+        at: Timestamp,
+    },
+    /// All that is ready was sent by a deployment that has no trigger for the group, and nobody asks for it.
+    NoDeployment {
+        /// The deployment.
+        deployment: Box<str>,
     },
     /// Messages are ready and nobody asks for them.
     NoConsumer {
@@ -381,6 +417,28 @@ pub enum Rejection {
     },
     /// The store has no room.
     StorageFull,
+    /// The id is taken.
+    TriggerAlreadyExists {
+        /// The id.
+        id: Box<str>,
+    },
+    /// Too many triggers.
+    TriggerLimit {
+        /// The limit.
+        limit: usize,
+    },
+    /// There is no such trigger, or no trigger of such a deployment.
+    TriggerNotFound {
+        /// Which.
+        of: crate::command::TriggersOf,
+    },
+    /// Another trigger of the same group and deployment is for topics that this one would be for as well.
+    TriggerOverlaps {
+        /// This one.
+        id: Box<str>,
+        /// The other.
+        other: Box<str>,
+    },
     /// A group took too many messages by id that are not in a row.
     RunLimit {
         /// The limit.
@@ -429,6 +487,13 @@ pub enum Effect {
         waiter: WaiterId,
         /// [`Outcome::Leased`], [`Outcome::Browsed`], [`Outcome::UploadBegun`], or [`Outcome::Rejected`].
         outcome: Outcome,
+    },
+    /// Triggers were made or removed.
+    TriggersChanged,
+    /// A topic was made, for which there are triggers.
+    TopicMade {
+        /// Its id.
+        topic: Box<str>,
     },
 }
 

@@ -53,6 +53,12 @@ mod faults {
         CounterNotRestored,
         /// A remembered send is counted and not stored.
         DedupRowLost,
+        /// A call that ended well gives back a lease that nobody asked to end otherwise.
+        EndCallFreesAll,
+        /// A call that ended well keeps its lease although its holder asked for another end.
+        EndCallKeepsSlot,
+        /// A dead letter of a group leaves it, and no copy of it is made.
+        GroupCopyLost,
         /// Leases found at opening never end.
         LeaseEndLost,
         /// A dead letter leaves its queue in one commit and arrives in the next.
@@ -69,6 +75,10 @@ mod faults {
         PositionPastDelayed,
         /// Rows leave memory although a read under way began before their change.
         RefillWithoutOverlay,
+        /// A reservation that is taken counts as another delivery.
+        ReservedCountedTwice,
+        /// A reservation that is taken becomes a lease of its own.
+        ReservedLeasedAnew,
         /// A restored copy is taken for a restart.
         RestoreForgotten,
         /// A dead letter that is replayed is as old as it was, so that a purge from before makes it gone.
@@ -81,6 +91,8 @@ mod faults {
         SendsThoughStale,
         /// Stamps begin at the wall clock, whatever was committed.
         StampBackwards,
+        /// The policies of triggers found at opening count for nothing.
+        TriggersForgotten,
         /// An undone grant gives its generation back.
         UndoReusesGeneration,
         /// A commit that nobody can account for is taken for durable.
@@ -91,7 +103,7 @@ mod faults {
 
     impl PlantedFault {
         /// All of them.
-        pub const ALL: [Self; 24] = [
+        pub const ALL: [Self; 30] = [
             Self::AckWithoutGeneration,
             Self::AnswerBeforeCommit,
             Self::BrowseShowsGone,
@@ -99,6 +111,9 @@ mod faults {
             Self::ChunksForgotten,
             Self::CounterNotRestored,
             Self::DedupRowLost,
+            Self::EndCallFreesAll,
+            Self::EndCallKeepsSlot,
+            Self::GroupCopyLost,
             Self::LeaseEndLost,
             Self::MoveInTwoCommits,
             Self::MoveLosesGeneration,
@@ -107,12 +122,15 @@ mod faults {
             Self::PromotionTwice,
             Self::PurgeMissesWindow,
             Self::RefillWithoutOverlay,
+            Self::ReservedCountedTwice,
+            Self::ReservedLeasedAnew,
             Self::RestoreForgotten,
             Self::ReviveKeepsEntered,
             Self::RunMergeOffByOne,
             Self::SegmentBitKept,
             Self::SendsThoughStale,
             Self::StampBackwards,
+            Self::TriggersForgotten,
             Self::UndoReusesGeneration,
             Self::UnknownTakenForDone,
             Self::UploadNotSwept,

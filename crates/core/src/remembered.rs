@@ -70,7 +70,10 @@ impl Remembered {
             | Command::CloseData(_)
             | Command::GetMessage(_)
             | Command::GetQueue { .. }
-            | Command::OpenData(_) => true,
+            | Command::OpenData(_)
+            | Command::PutTriggers(_)
+            | Command::ReportTrigger { .. }
+            | Command::SetSecret(_) => true,
             _ => false,
         };
         if stored_nothing {
@@ -98,12 +101,15 @@ impl Remembered {
             }
             Outcome::Browsed(_)
             | Outcome::Data(_)
+            | Outcome::LeaseHeld(_)
             | Outcome::Leased(_)
             | Outcome::Message(_)
             | Outcome::Queues { .. }
             | Outcome::Rejected(_)
             | Outcome::Repeated(_)
+            | Outcome::Secret(_)
             | Outcome::Sent(_)
+            | Outcome::Triggers(_)
             | Outcome::Undone(_)
             | Outcome::UploadBegun(_)
             | Outcome::Waiting => None,

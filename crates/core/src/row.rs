@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::change::ProgressKey;
 use crate::id::{Incarnation, LeaseGeneration, LogNumber, MessageId, QueueNumber, Sequence, Uid};
 use crate::remembered::Remembered;
-use crate::spec::QueueSpec;
+use crate::spec::{QueueSpec, TriggerSpec};
 use crate::time::Timestamp;
 
 /// The one row of an environment; rewritten by each commit.
@@ -327,6 +327,18 @@ pub enum DeadReason {
     LeasesLost,
 }
 
+/// What is known of a lease beyond its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Hold {
+    /// Its end is that of its grant.
+    #[default]
+    Granted,
+    /// Its holder asked for another end.
+    Extended,
+    /// Nobody was told of it: whoever takes the message by its id gets this very lease.
+    Reserved,
+}
+
 /// A queue's progress with one message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeliveryRow {
@@ -365,6 +377,8 @@ pub struct DeliveryRow {
     pub expires_at: Timestamp,
     /// Generation of the present or last lease.
     pub lease_generation: LeaseGeneration,
+    /// Of the present lease; otherwise [`Hold::Granted`].
+    pub hold: Hold,
     /// Leases granted.
     pub delivery_count: u32,
     /// Attempts spent.
@@ -507,4 +521,63 @@ pub struct RunRow {
     pub first: LogNumber,
     /// The last one; not below `first`.
     pub last: LogNumber,
+}
+
+/// A push consumer: messages of the topics that it matches are pushed to its target, for a group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TriggerRow {
+    /// Key: 1 to 255 of `A-Z`, `a-z`, `0-9`, `_`, `-`.
+    pub id: Box<str>,
+    /// Above those of all triggers that there were when it was made; the deployment that has the highest is the current one.
+    pub number: u64,
+    /// Its identity for ever.
+    pub uid: Uid,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The deployment that it belongs to, which is a partition of its topics. It reads that partition, and if its deployment is the
+    /// current one the messages of none too; `None`: it reads all that no deployment's trigger of its group reads, and
+    /// what they read as well.
+    pub deployment: Option<Box<str>>,
+    /// The topic, or a prefix of topics' names followed by `*`.
+    pub topic: Box<str>,
+    /// The group that it consumes for.
+    pub group: Box<str>,
+    /// Where to, opaque to the core.
+    pub target: Box<str>,
+    /// Its policies.
+    pub spec: TriggerSpec,
+}
+
+impl TriggerRow {
+    /// Nothing is pushed before this time.
+    #[must_use]
+    pub fn starts_at(&self) -> Timestamp {
+        self.created_at.plus(self.spec.initial_delay)
+    }
+
+    /// Whether it is for a topic of this id.
+    #[must_use]
+    pub fn matches(&self, topic: &str) -> bool {
+        match self.topic.strip_suffix('*') {
+            Some(prefix) => topic.starts_with(prefix),
+            None => *self.topic == *topic,
+        }
+    }
+}
+
+/// What the environment's pushes are signed with; none until it is first asked for.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct SecretRow {
+    /// The secret.
+    pub current: Box<str>,
+    /// The one before, which signs too until the time.
+    pub previous: Option<(Box<str>, Timestamp)>,
+    /// Since when the current one is.
+    pub since: Timestamp,
+}
+
+impl std::fmt::Debug for SecretRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SecretRow").field("since", &self.since).finish_non_exhaustive()
+    }
 }

@@ -128,6 +128,14 @@ pub struct Backoff {
     pub jitter_permille: (u32, u32),
 }
 
+impl Backoff {
+    /// Always the same.
+    #[must_use]
+    pub fn fixed(wait: Duration) -> Self {
+        Self { initial: wait, factor_permille: 1_000, max: wait, jitter_permille: (1_000, 1_000) }
+    }
+}
+
 /// What a lease that ran out without an answer means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LostLease {
@@ -146,4 +154,50 @@ pub enum Order {
     Visible,
     /// When it was sent: a retried message keeps its place (pg-boss).
     Sent,
+}
+
+/// The policies of a trigger. They lie over those of its group for what the trigger reads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TriggerSpec {
+    /// How long a message waits whose push failed: 1 ms to 24 h.
+    pub retry_after: Duration,
+    /// For how long nothing is pushed after the trigger was made: 0 to 24 h.
+    pub initial_delay: Duration,
+    /// After so many deliveries a message leaves the group; at least 1. `None`: it is tried until it expires.
+    pub max_deliveries: Option<u32>,
+    /// At most so many deliveries of the group leased at once, whoever holds them; at least 1. `None`: no limit of its own.
+    pub max_concurrency: Option<u32>,
+    /// Name of the queue that takes messages out of deliveries; `None`: they only leave the group.
+    pub dead_letter_queue: Option<Box<str>>,
+    /// How long a push's lease lasts: 1 s to 12 h.
+    pub lease: Duration,
+}
+
+impl Default for TriggerSpec {
+    fn default() -> Self {
+        Self {
+            retry_after: Duration::from_secs(60),
+            initial_delay: Duration::ZERO,
+            max_deliveries: None,
+            max_concurrency: None,
+            dead_letter_queue: None,
+            lease: Duration::from_secs(300),
+        }
+    }
+}
+
+impl TriggerSpec {
+    /// A group's policies for what the trigger reads.
+    #[must_use]
+    pub fn over(&self, group: &QueueSpec) -> QueueSpec {
+        QueueSpec {
+            at_limit: match &self.dead_letter_queue {
+                Some(queue) => AtLimit::MoveTo { queue: queue.clone(), otherwise: Gone::Drop },
+                None => AtLimit::Drop,
+            },
+            attempt_limit: self.max_deliveries.map(|max| AttemptLimit { max, counts: Counted::Deliveries }),
+            backoff: Some(Backoff::fixed(self.retry_after)),
+            ..group.clone()
+        }
+    }
 }

@@ -16,6 +16,7 @@ mod rows;
 mod seal;
 mod survey;
 mod totals;
+mod triggers;
 mod uploads;
 mod waiters;
 mod window;
@@ -23,15 +24,15 @@ mod window;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::change::ChunkRange;
+use crate::change::{ChunkRange, MessageCopy};
 use crate::command::WaiterId;
 use crate::id::{CommitSequence, Incarnation, LogNumber, QueueNumber, Sequence};
 use crate::limits::CoreSettings;
 use crate::outcome::Effect;
 use crate::planted;
 use crate::row::{
-    ChunkRow, CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, MessageContent,
-    QueueRow, RunRow, SegmentRow,
+    ChunkRow, CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, Hold,
+    MessageContent, QueueRow, RunRow, SecretRow, SegmentRow, TriggerRow,
 };
 use crate::stamp::Stamp;
 use crate::time::Timestamp;
@@ -50,6 +51,7 @@ pub(crate) use rows::Resident;
 use rows::Rows;
 pub use survey::QueueReading;
 pub(crate) use totals::Totals;
+pub(crate) use triggers::Triggers;
 pub(crate) use uploads::InLine;
 use uploads::Uploads;
 pub(crate) use waiters::Waiter;
@@ -67,6 +69,10 @@ pub struct OpenState {
     pub segments: Vec<SegmentRow>,
     /// All runs of all cursors.
     pub runs: Vec<RunRow>,
+    /// All triggers.
+    pub triggers: Vec<TriggerRow>,
+    /// What pushes are signed with, `Default` if there is nothing yet.
+    pub secret: SecretRow,
     /// The data is an older copy: leases found in it belong to nobody.
     pub restored: bool,
     /// The wall clock.
@@ -85,6 +91,8 @@ pub struct Core {
     pub(crate) topics: BTreeMap<Box<str>, QueueNumber>,
     /// When unused groups and partitions are looked for again, and behind which topic.
     pub(crate) retirement: Retirement,
+    pub(crate) triggers: Triggers,
+    pub(crate) secret: SecretRow,
     pub(crate) rows: Rows,
     /// What all queues hold together.
     pub(crate) totals: Totals,
@@ -145,6 +153,10 @@ pub(crate) struct Batch {
     pub(crate) logs_cleared: Vec<QueueNumber>,
     pub(crate) runs_put: BTreeMap<(QueueNumber, LogNumber), LogNumber>,
     pub(crate) runs_removed: BTreeSet<(QueueNumber, LogNumber)>,
+    pub(crate) copies: Vec<MessageCopy>,
+    /// Triggers made or removed.
+    pub(crate) triggers: BTreeSet<Box<str>>,
+    pub(crate) secret_touched: bool,
     /// The environment's row changed by itself.
     pub(crate) environment_touched: bool,
     /// Due rows worked off so far.
@@ -174,6 +186,8 @@ impl Core {
             names: BTreeMap::new(),
             topics: BTreeMap::new(),
             retirement: Retirement::soon(open.now),
+            triggers: Triggers::stored(open.triggers),
+            secret: open.secret,
             rows: Rows::settled_at(open.commit),
             totals: Totals::default(),
             dedup: BTreeMap::new(),
@@ -191,6 +205,9 @@ impl Core {
             sealed: open.commit,
             batch: Batch { environment_touched: restored, ..Batch::default() },
         };
+        if !core.triggers.is_empty() {
+            core.batch.effects.push(Effect::TriggersChanged);
+        }
         let mut queues = open.queues;
         // What belongs to another was made after it.
         queues.sort_unstable_by_key(|(row, _)| row.number);
@@ -283,6 +300,9 @@ impl Core {
     /// Writes a delivery: takes it out of the order it was in and puts it into that of its new state and queue.
     pub(crate) fn write_row(&mut self, mut row: DeliveryRow) {
         self.number_in_log(&mut row);
+        if row.state != DeliveryState::Leased {
+            row.hold = Hold::Granted;
+        }
         let next = self.next_commit();
         let sequence = row.sequence;
         let resident = self.rows.map.entry(sequence).or_insert_with(|| Resident {
@@ -421,7 +441,12 @@ impl Core {
     #[must_use]
     pub fn next_due_when_closed(&self) -> Option<Timestamp> {
         let wake = self.wakes.first().map(|(due, _)| *due);
-        [wake, self.sweeps.next_due(self.rows.settled), self.uploads.next_due()].into_iter().flatten().min()
+        // Pushes go on by themselves: whoever makes them waits in an environment that is open.
+        let pushes = (!self.triggers.is_empty()).then_some(Timestamp::ZERO);
+        [wake, pushes, self.sweeps.next_due(self.rows.settled), self.uploads.next_due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Commands wait, or do not: how much of what is due the next batches may work off.

@@ -19,10 +19,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crossbeam_channel::Sender;
 use millpond_core::Command;
 use millpond_store::{StoreError, StoreErrorKind, StoreFactory};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
-use crate::environment::command_bytes;
+use crate::environment::{PushNotice, command_bytes};
 use crate::{Answer, EngineError, EngineSettings};
 use counters::Counters;
 pub use counters::{EngineMetrics, EngineStats, Failures};
@@ -40,6 +41,9 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whoever pushes, and is told of an environment.
+type Pusher = UnboundedSender<(Box<str>, PushNotice)>;
+
 pub(crate) struct Shared {
     pub(crate) settings: EngineSettings,
     pub(crate) factory: Arc<dyn StoreFactory>,
@@ -51,6 +55,7 @@ pub(crate) struct Shared {
     writers: Vec<Sender<WriteJob>>,
     readers: Sender<ReadJob>,
     timer: Timer,
+    pushers: Mutex<Vec<Pusher>>,
     closing: AtomicBool,
 }
 
@@ -72,6 +77,7 @@ impl Shared {
             writers: pools.writers.iter().map(|(sender, _)| sender.clone()).collect(),
             readers: pools.readers.0.clone(),
             timer: Timer::default(),
+            pushers: Mutex::default(),
             closing: AtomicBool::new(false),
         });
         pools.spawn(&settings);
@@ -121,6 +127,22 @@ impl Shared {
             return Err(EngineError::ShuttingDown);
         }
         self.factory.create_environment(environment).map_err(|error| unavailable(&error))
+    }
+
+    /// Tells of what concerns those who push, from now on; of environments that are open and have triggers at once.
+    pub(crate) fn watch_pushes(&self) -> UnboundedReceiver<(Box<str>, PushNotice)> {
+        let (sender, receiver) = unbounded_channel();
+        // Before those that are open are listed: none may be opened between.
+        lock(&self.pushers).push(sender.clone());
+        for name in self.names_open() {
+            // The receiver is here.
+            let _ = sender.send((name, PushNotice::Triggers));
+        }
+        receiver
+    }
+
+    pub(crate) fn notify_pushers(&self, environment: &str, notice: PushNotice) {
+        lock(&self.pushers).retain(|pusher| pusher.send((environment.into(), notice.clone())).is_ok());
     }
 
     /// It has been told to shut down: nothing is opened any more by itself.

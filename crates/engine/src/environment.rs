@@ -68,6 +68,15 @@ const SWEEP_EVERY_ROUNDS: u64 = 4;
 /// A command that still needs rows after so many rounds of reading goes first in the next.
 const READ_ROUNDS_MAX: u8 = 3;
 
+/// What concerns those who push, once it is durable.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PushNotice {
+    /// Triggers, or the secret, changed, or the environment was opened and has some.
+    Triggers,
+    /// A topic was made for which there is a trigger.
+    Topic(Box<str>),
+}
+
 /// Names a caller's command.
 pub type Ticket = u64;
 
@@ -87,6 +96,8 @@ pub enum Action {
     Scan(ReadId, Scan),
     /// A command has its durable answer.
     Answer(Ticket, EnvironmentAnswer),
+    /// Whoever pushes has to look again.
+    Push(PushNotice),
 }
 
 /// A command that waits to be applied.
@@ -104,6 +115,7 @@ struct InFlight {
     /// Commands of its round.
     commands: usize,
     answers: Vec<Held>,
+    notices: Vec<PushNotice>,
 }
 
 /// The engine of one environment.
@@ -123,6 +135,8 @@ pub struct Environment {
     reads: BTreeMap<ReadId, OpenRead>,
     next_read: ReadId,
     content_reads: BTreeMap<ReadId, ContentRead>,
+    /// What the round has for those who push.
+    push_notices: Vec<PushNotice>,
     pages: VecDeque<(ReadId, ScanTicket, Page)>,
     sweep_pages: VecDeque<(ReadId, ScanTicket, Page)>,
     contents: Contents,
@@ -145,6 +159,8 @@ impl Environment {
                 queues: opened.queues,
                 segments: opened.segments,
                 runs: opened.runs,
+                triggers: opened.triggers,
+                secret: opened.secret,
                 restored: opened.lineage == Lineage::Restored,
                 now,
             },
@@ -161,6 +177,7 @@ impl Environment {
             reads: BTreeMap::new(),
             next_read: 0,
             content_reads: BTreeMap::new(),
+            push_notices: Vec::new(),
             pages: VecDeque::new(),
             sweep_pages: VecDeque::new(),
             contents: Contents::default(),
@@ -299,6 +316,7 @@ impl Environment {
         self.durable = commit;
         self.settle();
         self.release(done.answers, actions);
+        actions.extend(done.notices.into_iter().map(Action::Push));
     }
 
     /// Lets memory go of what is durable and visible to every read under way.

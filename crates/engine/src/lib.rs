@@ -26,12 +26,14 @@ use millpond_core::row::MessageContent;
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome, QueueReading, Rejection};
 use millpond_store::StoreFactory;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 pub use bulk::{BulkDone, BulkStep, BulkWalk, Which};
 use clock::{Clock, SystemClock};
 pub use commit::{CommitFailure, commit};
 use driver::Shared;
 pub use driver::{EngineMetrics, EngineStats, Failures, Survey, SurveyPage};
+pub use environment::PushNotice;
 pub use error::EngineError;
 pub use receipt::{Pin, Receipt};
 pub use settings::EngineSettings;
@@ -224,6 +226,12 @@ impl Engine {
     #[must_use]
     pub fn closed_survey(&self, environment: &str) -> Option<Arc<[QueueReading]>> {
         self.shared.closed.get(environment)
+    }
+
+    /// Tells of triggers and topics that change, by environment, from now on, and of all environments that are open by now.
+    #[must_use]
+    pub fn watch_pushes(&self) -> UnboundedReceiver<(Box<str>, PushNotice)> {
+        self.shared.watch_pushes()
     }
 
     /// Stops taking commands, answers waiting lease calls with nothing, finishes what was taken, and closes every

@@ -22,11 +22,14 @@ use crate::error::ApiError;
 use crate::extract::{self, Environment};
 use crate::guard::AllowedHosts;
 use crate::handlers::{
-    data, dead_letters, environments, health, list_queues, messages, metrics, openapi, queues, update_queue,
+    cache, data, dead_letters, deployments, environments, health, list_queues, messages, metrics, openapi,
+    queues, signing_secret, triggers, update_queue,
 };
 use crate::metrics::Metrics;
 use crate::paths;
+use crate::pushes::Pushes;
 use crate::request::{Observer, Phases};
+use crate::runtime_cache::RuntimeCache;
 use crate::shutdown::ShutdownWatch;
 use crate::vercel::{self, Regions};
 
@@ -41,6 +44,10 @@ pub struct App {
     pub(crate) default_environment: Arc<Environment>,
     pub(crate) metrics: Metrics,
     pub(crate) observer: Arc<Observer>,
+    /// Who pushes; `None`: nobody does.
+    pub(crate) pushes: Option<Arc<dyn Pushes>>,
+    /// Of the default environment; none: it is off.
+    pub(crate) runtime_cache: Option<Arc<RuntimeCache>>,
     pub(crate) shutdown: ShutdownWatch,
     /// Environments of regions, on Vercel's wire.
     pub(crate) vercel_regions: Regions,
@@ -65,6 +72,8 @@ impl App {
             default_environment: Arc::new(Environment::new(default_environment)),
             metrics,
             observer,
+            pushes: None,
+            runtime_cache: None,
             shutdown,
             vercel_regions: Regions::new(),
         }
@@ -83,6 +92,21 @@ impl App {
     #[must_use]
     pub fn with_metrics_queues(mut self, most: usize) -> Self {
         self.metrics.queues_max = most;
+        self
+    }
+
+    /// The same with a runtime cache of so many bytes, [`RUNTIME_CACHE_BYTES_MIN`](crate::RUNTIME_CACHE_BYTES_MIN) to
+    /// [`RUNTIME_CACHE_BYTES_MAX`](crate::RUNTIME_CACHE_BYTES_MAX). Unless told there is none.
+    #[must_use]
+    pub fn with_runtime_cache(mut self, bytes: usize) -> Self {
+        self.runtime_cache = Some(Arc::new(RuntimeCache::new(bytes)));
+        self
+    }
+
+    /// The same with this part to push messages by triggers; without one triggers are kept and nothing is pushed.
+    #[must_use]
+    pub fn with_pushes(mut self, pushes: Arc<dyn Pushes>) -> Self {
+        self.pushes = Some(pushes);
         self
     }
 
@@ -137,8 +161,10 @@ pub fn app(app: App) -> Router {
         .route(paths::OPENAPI, get(openapi::get))
         .route(paths::METRICS, get(metrics::get))
         .route(paths::ENVIRONMENTS, post(environments::create))
+        .merge(of_cache())
         .merge(of_queues())
         .merge(of_topics())
+        .merge(of_triggers())
         .fallback(elsewhere)
         .method_not_allowed_fallback(no_method)
         .layer(EnvelopeLayer { app: Arc::clone(&app) })
@@ -154,6 +180,12 @@ fn collection() -> MethodRouter<Arc<App>> {
 fn member() -> MethodRouter<Arc<App>> {
     let known = get(queues::get_or_why).delete(queues::delete).patch(update_queue::update);
     known.post(queues::verb).fallback(queues::no_method)
+}
+
+fn of_cache() -> Router<Arc<App>> {
+    Router::new()
+        .route(paths::CACHE_REVALIDATE, post(cache::revalidate))
+        .route(paths::CACHE_VALUE, get(cache::get).post(cache::set).delete(cache::delete))
 }
 
 fn of_queues() -> Router<Arc<App>> {
@@ -190,6 +222,26 @@ fn of_topics() -> Router<Arc<App>> {
         .route(paths::SHORT_GROUP, member())
         .route(paths::SHORT_PARTITIONS, get(list_queues::list))
         .route(paths::SHORT_PARTITION, partition())
+}
+
+fn of_triggers() -> Router<Arc<App>> {
+    let trigger = || get(triggers::get).delete(triggers::delete);
+    let deployment = || get(deployments::get).delete(deployments::delete);
+    Router::new()
+        .route(paths::DEPLOYMENTS, get(deployments::list).post(deployments::create))
+        .route(paths::DEPLOYMENT, deployment())
+        .route(paths::SIGNING_SECRET, get(signing_secret::get))
+        .route(paths::SIGNING_SECRET_ROTATE, post(signing_secret::rotate))
+        .route(paths::TRIGGERS, get(triggers::list).post(triggers::create))
+        .route(paths::TRIGGER, trigger())
+        .route(paths::TRIGGER_PUSHES, get(triggers::pushes))
+        .route(paths::SHORT_DEPLOYMENTS, get(deployments::list).post(deployments::create))
+        .route(paths::SHORT_DEPLOYMENT, deployment())
+        .route(paths::SHORT_SIGNING_SECRET, get(signing_secret::get))
+        .route(paths::SHORT_SIGNING_SECRET_ROTATE, post(signing_secret::rotate))
+        .route(paths::SHORT_TRIGGERS, get(triggers::list).post(triggers::create))
+        .route(paths::SHORT_TRIGGER, trigger())
+        .route(paths::SHORT_TRIGGER_PUSHES, get(triggers::pushes))
 }
 
 /// Vercel's wire is known by the middle of its paths, whatever stands before.

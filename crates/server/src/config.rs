@@ -3,14 +3,17 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use millpond_api::InputError;
 use millpond_api::limits::BINARY_BODY_BYTES_MAX;
 use millpond_api::name::EnvironmentName;
+use millpond_api::{Fault, InputError};
 use millpond_core::limits::CHUNK_BYTES;
 use millpond_engine::EngineSettings;
+use millpond_push::AllowList;
+pub use millpond_push::target::ALLOWED_DEFAULT;
 
 use crate::connections::{CONNECTIONS, CONNECTIONS_MAX};
 use crate::metrics::{METRICS_QUEUES, METRICS_QUEUES_MAX};
+use crate::runtime_cache::{RUNTIME_CACHE_BYTES_MAX, RUNTIME_CACHE_BYTES_MIN};
 
 /// The environment that `/v1/queues` stands for.
 pub const DEFAULT_ENVIRONMENT: &str = "orgs/default/projects/default/envs/default";
@@ -22,6 +25,10 @@ pub const DEFAULT_DATA_DIR: &str = "./data";
 pub const DATA_BYTES: usize = BINARY_BODY_BYTES_MAX;
 /// Queues that an environment can hold unless told.
 pub const QUEUES: usize = 20_000;
+/// Pushes under way at once unless told.
+pub const PUSHES: usize = millpond_push::CALLS;
+/// The most pushes that can be told to be under way at once.
+pub const PUSHES_MAX: usize = 100_000;
 /// The most queues that an environment can be told to hold.
 pub const QUEUES_MAX: usize = 100_000;
 
@@ -46,8 +53,14 @@ pub struct RawSettings {
     pub max_data_bytes: usize,
     /// What an environment can hold.
     pub quotas: Quotas,
+    /// Bytes of the runtime cache; none: it is off.
+    pub runtime_cache: Option<usize>,
     /// Environments of regions, each as `REGION=ENVIRONMENT`.
     pub vercel_regions: Vec<String>,
+    /// Networks that pushes may go to.
+    pub push_allow: Vec<String>,
+    /// Pushes under way at once.
+    pub push_concurrency: usize,
 }
 
 /// What an environment can hold. Beyond it calls that would add to it are refused: `queue_limit`, `message_limit`,
@@ -102,7 +115,10 @@ impl Default for RawSettings {
             metrics_queues: METRICS_QUEUES,
             max_data_bytes: DATA_BYTES,
             quotas: Quotas::default(),
+            runtime_cache: None,
             vercel_regions: Vec::new(),
+            push_allow: ALLOWED_DEFAULT.iter().map(ToString::to_string).collect(),
+            push_concurrency: PUSHES,
         }
     }
 }
@@ -128,8 +144,14 @@ pub struct Settings {
     pub max_data_bytes: usize,
     /// What an environment can hold.
     pub quotas: Quotas,
+    /// Bytes of the runtime cache: [`RUNTIME_CACHE_BYTES_MIN`] to [`RUNTIME_CACHE_BYTES_MAX`]; none: it is off.
+    pub runtime_cache: Option<usize>,
     /// Environments of regions that paths of Vercel's wire may name.
     pub vercel_regions: Vec<(String, EnvironmentName)>,
+    /// Networks that pushes may go to.
+    pub push_allow: AllowList,
+    /// Pushes under way at once: 1 to [`PUSHES_MAX`].
+    pub push_concurrency: usize,
 }
 
 /// Settings that do not hold.
@@ -162,6 +184,14 @@ pub enum SettingsError {
         /// The most that it can be.
         most: usize,
     },
+    /// Not a network.
+    #[error("push-allow is {given:?}, expected {expected}, like 10.0.0.0/8 or ::1")]
+    PushAllow {
+        /// What was given.
+        given: String,
+        /// What is taken.
+        expected: String,
+    },
     /// Not a region and its environment, or a region that has one already.
     #[error(
         "vercel-region is {0:?}, expected REGION=ENVIRONMENT, each region once, like iad1={DEFAULT_ENVIRONMENT}"
@@ -182,6 +212,8 @@ impl RawSettings {
         let allow_hosts = self.allow_hosts.into_iter().map(check_host).collect::<Result<_, _>>()?;
         let default_environment = EnvironmentName::parse("default-environment", &self.default_environment)
             .map_err(SettingsError::DefaultEnvironment)?;
+        let (least, most) = (RUNTIME_CACHE_BYTES_MIN, RUNTIME_CACHE_BYTES_MAX);
+        let cache_bytes = |bytes| check_range("runtime-cache", bytes, least, most);
         Ok(Settings {
             listen,
             data_dir: self.data_dir,
@@ -192,7 +224,10 @@ impl RawSettings {
             metrics_queues: check_range("metrics-queues", self.metrics_queues, 0, METRICS_QUEUES_MAX)?,
             max_data_bytes: check_range("max-data-bytes", self.max_data_bytes, CHUNK_BYTES, DATA_BYTES)?,
             quotas: self.quotas.check()?,
+            runtime_cache: self.runtime_cache.map(cache_bytes).transpose()?,
             vercel_regions: check_regions(self.vercel_regions)?,
+            push_allow: check_allowed(&self.push_allow)?,
+            push_concurrency: check_range("push-concurrency", self.push_concurrency, 1, PUSHES_MAX)?,
         })
     }
 }
@@ -237,6 +272,14 @@ fn is_region(text: &str) -> bool {
     (2..=5).contains(&letters)
         && matches!(digits.len(), 1 | 2)
         && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn check_allowed(given: &[String]) -> Result<AllowList, SettingsError> {
+    let refuse = |(given, fault): (&str, Fault)| {
+        let expected = fault.expected.to_string();
+        SettingsError::PushAllow { given: given.to_owned(), expected }
+    };
+    AllowList::parse(given.iter().map(String::as_str)).map_err(refuse)
 }
 
 fn check_host(host: String) -> Result<String, SettingsError> {
@@ -323,6 +366,10 @@ mod tests {
         assert!(data(CHUNK_BYTES).is_ok() && data(DATA_BYTES).is_ok());
         let refused = data(DATA_BYTES + 1).map(drop).expect_err("too many");
         assert_eq!(refused.to_string(), "max-data-bytes is 104857601, expected 262144 to 104857600");
+        let cache = |bytes| RawSettings { runtime_cache: Some(bytes), ..RawSettings::default() }.resolve();
+        assert!(cache(RUNTIME_CACHE_BYTES_MIN).is_ok() && cache(RUNTIME_CACHE_BYTES_MAX).is_ok());
+        let refused = cache(0).map(drop).expect_err("too few");
+        assert_eq!(refused.to_string(), "runtime-cache is 0, expected 8388608 to 1073741824");
     }
 
     #[test]

@@ -5,4 +5,5 @@ pub(crate) mod name;
 pub(crate) mod queue;
 pub(crate) mod settle;
 pub(crate) mod spec;
+pub(crate) mod trigger;
 pub(crate) mod why;

@@ -165,6 +165,12 @@ impl ApiError {
         self
     }
 
+    /// The same error under another code.
+    pub(crate) fn with_code(mut self, code: ErrorCode) -> Self {
+        self.problem.code = code;
+        self
+    }
+
     fn about(mut self, field: &str) -> Self {
         self.problem.field = Some(field.to_owned());
         self

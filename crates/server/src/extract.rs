@@ -55,15 +55,8 @@ pub(crate) struct Place<'a> {
 impl<'a> Place<'a> {
     /// Reads the path of a route in [`paths`] that names queues or topics.
     pub(crate) fn of(app: &App, path: &'a str) -> Result<Self, ApiError> {
-        let rest = path.strip_prefix(paths::VERSION_PREFIX).unwrap_or_default();
-        let segments: Vec<&str> = rest.splitn(SEGMENTS_MAX, '/').collect();
-        let (environment, below) = match &segments[..] {
-            ["orgs", org, "projects", project, "envs", env, below @ ..] => {
-                (environment(org, project, env)?, below)
-            }
-            below => (Arc::clone(&app.default_environment), below),
-        };
-        let (kind, topic, own) = match *below {
+        let (environment, below) = split(app, path)?;
+        let (kind, topic, own) = match below[..] {
             ["queues", ref rest @ ..] => (Kind::Queue, "", rest),
             ["topics", topic, "groups", ref rest @ ..] => (Kind::Group, topic, rest),
             ["topics", topic, "partitions", ref rest @ ..] => (Kind::Partition, topic, rest),
@@ -111,6 +104,49 @@ impl<'a> Place<'a> {
     /// The whole name of what the core calls so.
     pub(crate) fn name_of(&self, name: &str) -> Result<ResourceName, ApiError> {
         Ok(name::whole(self.environment.name.clone(), name)?)
+    }
+}
+
+/// An environment, and the id of a trigger or a deployment of it where the path has one.
+pub(crate) struct Member<'a> {
+    pub(crate) environment: Arc<Environment>,
+    /// What the id is of.
+    noun: &'static str,
+    id: &'a str,
+}
+
+impl<'a> Member<'a> {
+    /// Reads the path of a route in [`paths`] that names triggers, deployments or the signing secret.
+    pub(crate) fn of(app: &App, path: &'a str) -> Result<Self, ApiError> {
+        let (environment, below) = split(app, path)?;
+        let (noun, id) = match below[..] {
+            ["triggers", id, ..] => ("trigger", id),
+            ["deployments", id] => ("deployment", id),
+            _ => ("", ""),
+        };
+        // They have no verbs.
+        if split_verb(id).1.is_some() {
+            return Err(no_route(path));
+        }
+        Ok(Self { environment, noun, id })
+    }
+
+    /// The id, checked.
+    pub(crate) fn id(&self) -> Result<&'a str, ApiError> {
+        check_topic_id(self.id).map_err(|fault| fault.at(self.noun, self.id))?;
+        Ok(self.id)
+    }
+}
+
+/// The environment that a path is in, and the segments behind that.
+fn split<'a>(app: &App, path: &'a str) -> Result<(Arc<Environment>, Vec<&'a str>), ApiError> {
+    let rest = path.strip_prefix(paths::VERSION_PREFIX).unwrap_or_default();
+    let segments: Vec<&str> = rest.splitn(SEGMENTS_MAX, '/').collect();
+    match segments[..] {
+        ["orgs", org, "projects", project, "envs", env, ref below @ ..] => {
+            Ok((environment(org, project, env)?, below.to_vec()))
+        }
+        _ => Ok((Arc::clone(&app.default_environment), segments)),
     }
 }
 

@@ -1,7 +1,9 @@
 //! One file a resource or verb: extract, convert, call the engine, convert.
 
+pub(crate) mod cache;
 pub(crate) mod data;
 pub(crate) mod dead_letters;
+pub(crate) mod deployments;
 pub(crate) mod environments;
 pub(crate) mod health;
 mod lease;
@@ -12,6 +14,8 @@ pub(crate) mod openapi;
 pub(crate) mod queues;
 pub(crate) mod send;
 mod settle;
+pub(crate) mod signing_secret;
+pub(crate) mod triggers;
 pub(crate) mod update_queue;
 
 use axum::body::Body;

@@ -13,10 +13,12 @@
 //! | `incoming`, `pieces`, `stream` | messages whose data is a body; large bodies on their way in and out, chunk by chunk |
 //! | `vercel` | Vercel Queues' wire |
 //! | `idempotency` | what makes a call repeatable |
+//! | `pushes` | what the server needs of the part that pushes |
 //! | `openapi` | the OpenAPI document |
 //! | `guard`, `envelope` | who may ask at all; error bodies |
 //! | `request`, `verb` | request ids, what is told of a request and under which name |
 //! | `metrics` | what an operator watches |
+//! | `runtime_cache` | values that programs for Vercel keep in memory |
 //! | `serve`, `connections`, `connection`, `delivery` | sockets, and when an answer counts as delivered |
 //! | `linger` | bodies that were refused while they come |
 //! | `config`, `shutdown` | settings; how the server stops |
@@ -44,7 +46,9 @@ mod metrics;
 pub mod openapi;
 mod paths;
 mod pieces;
+mod pushes;
 mod request;
+mod runtime_cache;
 mod serve;
 mod shutdown;
 mod stream;
@@ -60,5 +64,7 @@ pub use connections::{CONNECTIONS, CONNECTIONS_MAX, Connections};
 pub use error::ApiError;
 pub use guard::AllowedHosts;
 pub use metrics::{METRICS_QUEUES, METRICS_QUEUES_MAX};
+pub use pushes::{Changed, PushOutcome, PushRecord, PushStatistics, Pushes, TargetRefusal, Verified};
+pub use runtime_cache::{RUNTIME_CACHE_BYTES_MAX, RUNTIME_CACHE_BYTES_MIN};
 pub use serve::{DRAIN_MAX, bind, serve};
 pub use shutdown::{Shutdown, ShutdownWatch, StopSignals};

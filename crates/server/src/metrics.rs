@@ -24,6 +24,7 @@ use millpond_engine::{Engine, EngineMetrics};
 use tokio::sync::Mutex;
 
 use crate::error::ApiError;
+use crate::runtime_cache::{CacheReading, RuntimeCache};
 pub(crate) use http::{Ending, HttpMetrics};
 use queues::{Queues, Risen};
 pub(crate) use text::MEDIA_TYPE;
@@ -48,10 +49,15 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// A page.
-    pub(crate) async fn page(&self, engine: &Engine) -> Result<String, ApiError> {
+    pub(crate) async fn page(
+        &self,
+        engine: &Engine,
+        cache: Option<&Arc<RuntimeCache>>,
+    ) -> Result<String, ApiError> {
         let mut risen = self.risen.lock().await;
         let queues = Queues::survey(engine, self.queues_max, &mut risen).await;
         let (engine, http) = (engine.clone(), Arc::clone(&self.http));
+        let cache = cache.map(|cache| cache.read()).unwrap_or_default();
         // Thousands of lines take milliseconds to write, which the threads that serve have better use for.
         let written = tokio::task::spawn_blocking(move || {
             let mut text = Text::default();
@@ -60,6 +66,7 @@ impl Metrics {
             http.write(&mut text);
             write_engine(&engine.metrics(), &mut text);
             queues.write(&mut text);
+            write_cache(&cache, &mut text);
             process::write(&mut text);
             text.finish()
         });
@@ -105,6 +112,14 @@ fn write_engine(engine: &EngineMetrics, text: &mut Text) {
     by_label(&names::ENVIRONMENT_FAILURES, "cause", failures, text);
     text.only(&names::RECEIPTS_UNDONE, engine.receipts_undone);
     text.only(&names::GRANTS_UNDONE, engine.grants_undone);
+}
+
+fn write_cache(cache: &CacheReading, text: &mut Text) {
+    text.only(&names::CACHE_VALUES, cache.values);
+    text.only(&names::CACHE_BYTES, cache.bytes);
+    text.only(&names::CACHE_BYTES_MAX, cache.bytes_max);
+    text.only(&names::CACHE_HITS, cache.hits);
+    text.only(&names::CACHE_MISSES, cache.misses);
 }
 
 fn by_label<const N: usize>(

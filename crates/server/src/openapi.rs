@@ -4,10 +4,12 @@
 //! (`cargo run -p millpond-server --example openapi > docs/openapi.json`). Router tests hold every answer that they get
 //! against it (`tests/it/documented.rs`).
 
+mod cache;
 mod errors;
 mod operation;
 mod operations;
 mod topics;
+mod triggers;
 
 use std::sync::LazyLock;
 
@@ -49,7 +51,10 @@ pub fn document() -> Value {
             { "name": "groups", "description": "Readers of topics." },
             { "name": "messages", "description": "Sending, leasing, settling, looking." },
             { "name": "dead letters", "description": "Messages out of attempts." },
+            { "name": "triggers", "description": "What pushes messages of topics, and what it signs with." },
+            { "name": "deployments", "description": "Triggers that are put and removed together." },
             { "name": "environments", "description": "Units of isolation." },
+            { "name": "cache", "description": "Values that programs for Vercel keep in memory; off unless the server is told." },
             { "name": "server", "description": "About the server itself." },
         ],
         "paths": paths,
@@ -61,27 +66,34 @@ pub fn document() -> Value {
     })
 }
 
-const DESCRIPTION: &str = "Paths below `/v1/queues` and `/v1/topics` mean the default environment; below \
+const DESCRIPTION: &str = "Paths directly below `/v1` mean the default environment; below \
     `/v1/orgs/{org}/projects/{project}/envs/{env}` any one. Durations are seconds such as `1.5s`, times RFC 3339, \
     64-bit numbers strings. In what is sent, a null is the same as an absent field, and fields and query parameters that \
     are not named here are refused. Refused calls store nothing. Every answer carries `Millpond-Request-Id`. What is not \
     HTTP at all, or has a head beyond the server's bounds, is answered with a bare 400, 414 or 431.";
 
-/// Every operation with its path: those of queues and topics twice, in the default environment and in any.
+/// Every operation with its path: those of what an environment holds twice, in the default environment and in any.
 fn placed() -> Vec<(String, Operation)> {
     type Table = fn() -> Vec<Operation>;
-    let collections: [(_, _, Table); 4] = [
+    let collections: [(_, _, Table); 10] = [
         (paths::SHORT_QUEUES, "default.", operations::of_queues),
         (paths::QUEUES, "", operations::of_queues),
         (paths::SHORT_TOPICS, "default.", topics::of_topics),
         (paths::TOPICS, "", topics::of_topics),
+        (paths::SHORT_TRIGGERS, "default.", triggers::of_triggers),
+        (paths::TRIGGERS, "", triggers::of_triggers),
+        (paths::SHORT_DEPLOYMENTS, "default.", triggers::of_deployments),
+        (paths::DEPLOYMENTS, "", triggers::of_deployments),
+        (paths::SHORT_SIGNING_SECRET, "default.", triggers::of_signing_secret),
+        (paths::SIGNING_SECRET, "", triggers::of_signing_secret),
     ];
     let of_collections = collections.into_iter().flat_map(|(collection, prefix, table)| {
         table().into_iter().map(move |operation| {
             (format!("{collection}{}", operation.path), operation.with_id_prefix(prefix))
         })
     });
-    let others = operations::others().into_iter().map(|operation| (operation.path.to_owned(), operation));
+    let others = operations::others().into_iter().chain(cache::operations());
+    let others = others.map(|operation| (operation.path.to_owned(), operation));
     of_collections.chain(others).collect()
 }
 
@@ -133,7 +145,9 @@ mod tests {
     }
 
     /// Codes of calls that this document does not describe.
-    const OF_OTHERS: [ErrorCode; 4] = [
+    const OF_OTHERS: [ErrorCode; 6] = [
+        ErrorCode::CredentialInvalid,
+        ErrorCode::CredentialScope,
         ErrorCode::MessageDelayed,
         ErrorCode::MessageSettled,
         ErrorCode::RunLimit,

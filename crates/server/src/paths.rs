@@ -102,6 +102,59 @@ pub(crate) const SHORT_PARTITIONS: &str = "/v1/topics/{topic}/partitions";
 /// A partition of a topic, in the default environment.
 pub(crate) const SHORT_PARTITION: &str = "/v1/topics/{topic}/partitions/{partition}";
 
+/// A value of the runtime cache.
+pub(crate) const CACHE_VALUE: &str = "/v1/cache/{key}";
+
+/// Removes values of the runtime cache by their tags.
+pub(crate) const CACHE_REVALIDATE: &str = "/v1/cache/revalidate";
+
+/// What stands before the key of a value.
+pub(crate) const CACHE_PREFIX: &str = "/v1/cache/";
+
+/// Deployments of an environment.
+pub(crate) const DEPLOYMENTS: &str = "/v1/orgs/{org}/projects/{project}/envs/{env}/deployments";
+
+/// A deployment of an environment.
+pub(crate) const DEPLOYMENT: &str = "/v1/orgs/{org}/projects/{project}/envs/{env}/deployments/{deployment}";
+
+/// What the pushes of an environment are signed with.
+pub(crate) const SIGNING_SECRET: &str = "/v1/orgs/{org}/projects/{project}/envs/{env}/signing-secret";
+
+/// Replaces it.
+pub(crate) const SIGNING_SECRET_ROTATE: &str =
+    "/v1/orgs/{org}/projects/{project}/envs/{env}/signing-secret:rotate";
+
+/// Triggers of an environment.
+pub(crate) const TRIGGERS: &str = "/v1/orgs/{org}/projects/{project}/envs/{env}/triggers";
+
+/// A trigger of an environment.
+pub(crate) const TRIGGER: &str = "/v1/orgs/{org}/projects/{project}/envs/{env}/triggers/{trigger}";
+
+/// What became of its pushes.
+pub(crate) const TRIGGER_PUSHES: &str =
+    "/v1/orgs/{org}/projects/{project}/envs/{env}/triggers/{trigger}/pushes";
+
+/// Deployments of the default environment.
+pub(crate) const SHORT_DEPLOYMENTS: &str = "/v1/deployments";
+
+/// A deployment of the default environment.
+pub(crate) const SHORT_DEPLOYMENT: &str = "/v1/deployments/{deployment}";
+
+/// What the pushes of the default environment are signed with.
+pub(crate) const SHORT_SIGNING_SECRET: &str = "/v1/signing-secret";
+
+/// Replaces it.
+pub(crate) const SHORT_SIGNING_SECRET_ROTATE: &str = "/v1/signing-secret:rotate";
+
+/// Triggers of the default environment.
+pub(crate) const SHORT_TRIGGERS: &str = "/v1/triggers";
+
+/// A trigger of the default environment.
+pub(crate) const SHORT_TRIGGER: &str = "/v1/triggers/{trigger}";
+
+/// What became of its pushes.
+pub(crate) const SHORT_TRIGGER_PUSHES: &str = "/v1/triggers/{trigger}/pushes";
+
 /// What every route of the native API starts with.
 pub(crate) const VERSION_PREFIX: &str = "/v1/";
 

@@ -25,7 +25,7 @@ macro_rules! verbs {
                 match self { $(Verb::$variant => $label,)+ }
             }
 
-            /// Its route in logs, without what precedes `queues`, `topics`, `envs` or `topic`.
+            /// Its route in logs, without what precedes the collection.
             pub(crate) fn route(self) -> &'static str {
                 match self { $(Verb::$variant => $route,)+ }
             }
@@ -35,28 +35,42 @@ macro_rules! verbs {
 
 verbs! {
     Ack "ack" "queues/{queue}:ack",
+    CacheDelete "cache_delete" "cache/{key}",
+    CacheGet "cache_get" "cache/{key}",
+    CacheRevalidate "cache_revalidate" "cache/revalidate",
+    CacheSet "cache_set" "cache/{key}",
     CreateEnvironment "create_environment" "envs",
     CreateGroup "create_group" "topics/{topic}/groups",
     CreateQueue "create_queue" "queues",
     CreateTopic "create_topic" "topics",
+    CreateTrigger "create_trigger" "triggers",
+    DeleteDeployment "delete_deployment" "deployments/{deployment}",
     DeleteGroup "delete_group" "topics/{topic}/groups/{group}",
     DeleteMessage "delete_message" "queues/{queue}/messages/{message}",
     DeletePartition "delete_partition" "topics/{topic}/partitions/{partition}",
     DeleteQueue "delete_queue" "queues/{queue}",
     DeleteTopic "delete_topic" "topics/{topic}",
+    DeleteTrigger "delete_trigger" "triggers/{trigger}",
+    Deploy "deploy" "deployments",
     Extend "extend" "queues/{queue}:extend",
     GetData "get_data" "queues/{queue}/messages/{message}/data",
+    GetDeployment "get_deployment" "deployments/{deployment}",
     GetGroup "get_group" "topics/{topic}/groups/{group}",
     GetMessage "get_message" "queues/{queue}/messages/{message}",
     GetQueue "get_queue" "queues/{queue}",
+    GetSigningSecret "get_signing_secret" "signing-secret",
     GetTopic "get_topic" "topics/{topic}",
+    GetTrigger "get_trigger" "triggers/{trigger}",
+    GetTriggerPushes "get_trigger_pushes" "triggers/{trigger}/pushes",
     Health "health" "healthz",
     Lease "lease" "queues/{queue}:lease",
     ListDeadLetters "list_dead_letters" "queues/{queue}/dead-letters",
+    ListDeployments "list_deployments" "deployments",
     ListGroups "list_groups" "topics/{topic}/groups",
     ListPartitions "list_partitions" "topics/{topic}/partitions",
     ListQueues "list_queues" "queues",
     ListTopics "list_topics" "topics",
+    ListTriggers "list_triggers" "triggers",
     Metrics "metrics" "metrics",
     Nack "nack" "queues/{queue}:nack",
     Openapi "openapi" "openapi.json",
@@ -69,6 +83,7 @@ verbs! {
     Replay "replay" "queues/{queue}:replay",
     Resume "resume" "queues/{queue}:resume",
     ResumeGroup "resume_group" "topics/{topic}/groups/{group}:resume",
+    RotateSigningSecret "rotate_signing_secret" "signing-secret:rotate",
     Send "send" "queues/{queue}:send",
     Settle "settle" "queues/{queue}:settle",
     TopicAck "topic_ack" "topics/{topic}:ack",
@@ -108,6 +123,9 @@ impl Verb {
                 _ => Self::Other,
             };
         };
+        if let Some(key) = path.strip_prefix(paths::CACHE_PREFIX) {
+            return Self::of_cache(method, key);
+        }
         let mut segments = rest.split('/');
         let mut first = segments.next();
         if first == Some("orgs") {
@@ -127,6 +145,21 @@ impl Verb {
         match (first, segments.next()) {
             (Some("queues"), None) => Self::of_queues(method, below),
             (Some("topics"), None) => Self::of_topics(method, below),
+            (Some("triggers"), None) => Self::of_triggers(method, below),
+            (Some("deployments"), None) => Self::of_deployments(method, below),
+            (Some(first), None) if below == [""; SEGMENTS_MAX] => Self::of_secret(method, first),
+            _ => Self::Other,
+        }
+    }
+
+    fn of_cache(method: &Method, key: &str) -> Self {
+        match (method, key) {
+            _ if key.is_empty() || key.contains('/') => Self::Other,
+            (&Method::POST, "revalidate") => Self::CacheRevalidate,
+            (_, "revalidate") => Self::Other,
+            (&Method::DELETE, _) => Self::CacheDelete,
+            (&Method::GET, _) => Self::CacheGet,
+            (&Method::POST, _) => Self::CacheSet,
             _ => Self::Other,
         }
     }
@@ -156,6 +189,35 @@ impl Verb {
             (&Method::GET, [_, "messages", _, "data"]) => Self::TopicGetData,
             (&Method::GET, [_, "partitions", "", ""]) => Self::ListPartitions,
             (&Method::DELETE, [_, "partitions", _, ""]) => Self::DeletePartition,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_triggers(method: &Method, below: [&str; SEGMENTS_MAX]) -> Self {
+        match (method, below) {
+            (&Method::GET, ["", "", ..]) => Self::ListTriggers,
+            (&Method::POST, ["", "", ..]) => Self::CreateTrigger,
+            (&Method::GET, [_, "", "", ""]) => Self::GetTrigger,
+            (&Method::DELETE, [_, "", "", ""]) => Self::DeleteTrigger,
+            (&Method::GET, [_, "pushes", "", ""]) => Self::GetTriggerPushes,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_deployments(method: &Method, below: [&str; SEGMENTS_MAX]) -> Self {
+        match (method, below) {
+            (&Method::GET, ["", "", ..]) => Self::ListDeployments,
+            (&Method::POST, ["", "", ..]) => Self::Deploy,
+            (&Method::GET, [_, "", "", ""]) => Self::GetDeployment,
+            (&Method::DELETE, [_, "", "", ""]) => Self::DeleteDeployment,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_secret(method: &Method, segment: &str) -> Self {
+        match (method, segment) {
+            (&Method::GET, "signing-secret") => Self::GetSigningSecret,
+            (&Method::POST, "signing-secret:rotate") => Self::RotateSigningSecret,
             _ => Self::Other,
         }
     }
@@ -253,7 +315,7 @@ mod tests {
         assert!(Verb::ALL.iter().enumerate().all(|(number, verb)| *verb as usize == number));
     }
 
-    /// Method, path with `Q` for the queues and `T` for the topics of an environment, and verb.
+    /// Method, path with `Q` for the queues, `T` for the topics and `E` for all of an environment, and verb.
     const PATHS: &[(&str, &str, &str)] = &[
         ("GET", "/healthz", "health"),
         ("GET", "/metrics", "metrics"),
@@ -282,6 +344,15 @@ mod tests {
         ("POST", "/api/v3/topic/t/elsewhere", "vercel_other"),
         ("DELETE", "/api/v3/topic/t/consumer/g/lease/h/visibility", "vercel_other"),
         ("POST", "/api/v3/topics/t", "other"),
+        ("GET", "/v1/cache/k$1", "cache_get"),
+        ("POST", "/v1/cache/k", "cache_set"),
+        ("DELETE", "/v1/cache/k", "cache_delete"),
+        ("POST", "/v1/cache/revalidate", "cache_revalidate"),
+        ("GET", "/v1/cache/revalidate", "other"),
+        ("PUT", "/v1/cache/k", "other"),
+        ("GET", "/v1/cache/k/more", "other"),
+        ("GET", "/v1/cache/", "other"),
+        ("GET", "/v1/cache", "other"),
         ("POST", "/healthz", "other"),
         ("GET", "/", "other"),
         ("GET", "/v1/", "other"),
@@ -313,14 +384,32 @@ mod tests {
         ("GET", "T/news/messages/msg_1", "topic_get_message"),
         ("GET", "T/news/messages/msg_1/data", "topic_get_data"),
         ("DELETE", "T/news/messages/msg_1", "other"),
+        ("GET", "E/triggers", "list_triggers"),
+        ("POST", "E/triggers", "create_trigger"),
+        ("GET", "E/triggers/t", "get_trigger"),
+        ("DELETE", "E/triggers/t", "delete_trigger"),
+        ("GET", "E/triggers/t/pushes", "get_trigger_pushes"),
+        ("PATCH", "E/triggers/t", "other"),
+        ("GET", "E/triggers/t/pushes/1", "other"),
+        ("GET", "E/deployments", "list_deployments"),
+        ("POST", "E/deployments", "deploy"),
+        ("GET", "E/deployments/d", "get_deployment"),
+        ("DELETE", "E/deployments/d", "delete_deployment"),
+        ("GET", "E/deployments/d/triggers", "other"),
+        ("GET", "E/signing-secret", "get_signing_secret"),
+        ("POST", "E/signing-secret:rotate", "rotate_signing_secret"),
+        ("POST", "E/signing-secret", "other"),
+        ("GET", "E/signing-secret/x", "other"),
     ];
 
     #[test]
     fn a_verb_is_told_from_method_and_path() {
         for &(method, path, verb) in PATHS {
             for before in ["/v1", "/v1/orgs/o/projects/p/envs/e"] {
-                let path =
-                    path.replace('Q', &format!("{before}/queues")).replace('T', &format!("{before}/topics"));
+                let path = path
+                    .replace('Q', &format!("{before}/queues"))
+                    .replace('T', &format!("{before}/topics"))
+                    .replace('E', before);
                 let method = Method::from_bytes(method.as_bytes()).expect("a token");
                 let found = Verb::of(&method, &path);
                 assert_eq!(found.label(), verb, "{method} {path}");

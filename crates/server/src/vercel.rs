@@ -13,6 +13,7 @@
 
 mod answer_body;
 mod batch;
+mod credential;
 mod lease;
 mod receive;
 mod refusal;
@@ -109,6 +110,7 @@ pub(crate) async fn serve(app: &App, request: Request) -> Result<Response, Refus
         headers: &parts.headers,
         deliveries: parts.extensions.get().cloned(),
     };
+    credential::check(app, &call, endpoint).await?;
     match endpoint {
         Endpoint::Batch => batch::send(app, &call, body).await,
         Endpoint::Lease if acknowledges => lease::acknowledge(app, &call).await,

@@ -9,15 +9,18 @@
 mod afresh;
 mod by_id;
 mod call;
+mod copies;
 mod dedup;
 mod doubt;
 mod group_lease;
 mod group_order;
 mod group_purge;
 mod group_settle;
+mod hold;
 mod lease;
 mod message;
 mod order;
+mod policies;
 mod queue;
 mod quota;
 mod reach;
@@ -25,6 +28,7 @@ mod reader;
 mod settle;
 mod stored;
 mod stored_queues;
+mod triggers;
 mod uploads;
 mod view;
 
@@ -33,8 +37,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use millpond_core::command::Send;
-use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence, UploadId};
-use millpond_core::row::MessageContent;
+use millpond_core::id::{CommitSequence, LeaseGeneration, MessageId, QueueNumber, Sequence, UploadId};
+use millpond_core::row::{DeliveryRow, MessageContent};
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, CoreSettings, Outcome};
 use millpond_engine::environment::Ticket;
@@ -42,11 +46,14 @@ use millpond_engine::environment::Ticket;
 use group_settle::Acked;
 
 pub use call::RememberedCall;
+pub use copies::CopyModel;
 pub use dedup::Remembered;
 pub(crate) use doubt::is_gone;
+pub use hold::Hold;
 pub use message::{Ended, Grant, Life, Message, Token, attributes_of, token_of};
 pub use queue::QueueModel;
 pub use reader::Reader;
+pub use triggers::{TriggersModel, is_for};
 pub use uploads::UploadModel;
 
 /// A promise that was broken.
@@ -121,6 +128,14 @@ pub struct Auditor {
     pub messages: BTreeMap<Token, Message>,
     /// What groups had of messages of topics, by group and message: each as if the group had a message of its own.
     pub progress: BTreeMap<(QueueNumber, Token), Message>,
+    /// Copies of messages that groups gave up, by sequence.
+    pub copies: BTreeMap<Sequence, CopyModel>,
+    /// Copies of messages that nobody was told yet to have been sent, with what they are copies of.
+    copies_told: Vec<(Sequence, DeliveryRow, CommitSequence)>,
+    /// Triggers, and what pushes are signed with.
+    pub triggers: TriggersModel,
+    /// Groups and messages that somebody asks for by their ids, and was not answered yet. Told by the harness.
+    taking: BTreeSet<(Box<str>, MessageId)>,
     /// Messages by id.
     pub by_id: BTreeMap<MessageId, Token>,
     /// Sends with a key.
@@ -160,6 +175,10 @@ impl Auditor {
             queues: BTreeMap::new(),
             messages: BTreeMap::new(),
             progress: BTreeMap::new(),
+            copies: BTreeMap::new(),
+            copies_told: Vec::new(),
+            triggers: TriggersModel::default(),
+            taking: BTreeSet::new(),
             by_id: BTreeMap::new(),
             dedup: BTreeMap::new(),
             calls: BTreeMap::new(),

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use millpond_core::Command;
+use millpond_core::command::{SettleAction, Settlement};
 use millpond_core::outcome::{Outcome, Rejection};
-use millpond_engine::BulkDone;
 use millpond_engine::environment::Action;
+use millpond_engine::{BulkDone, PushNotice};
 
 use crate::faults::Fault;
 use crate::names::{self, kind_of};
@@ -41,8 +42,23 @@ const OF_GROUPS: [&str; 12] = [
     "stale Unknown",
 ];
 
+/// What has to occur of pushes.
+const OF_PUSHES: [&str; 11] = [
+    "call ended",
+    "copy made",
+    "group pushed",
+    "group read with what has no partition",
+    "lease reserved",
+    "notice of a topic",
+    "notice of triggers",
+    "reservation taken",
+    "secret kept",
+    "secret replaced",
+    "triggers of a deployment put",
+];
+
 /// Outcomes that have to occur.
-const OUTCOMES: [&str; 32] = [
+const OUTCOMES: [&str; 36] = [
     "Browsed empty",
     "Browsed some",
     "Browsed with more",
@@ -53,6 +69,8 @@ const OUTCOMES: [&str; 32] = [
     "Data in chunks",
     "Data whole",
     "Done",
+    "LeaseHeld",
+    "LeaseHeld not",
     "Leased empty",
     "Leased some",
     "Message",
@@ -69,16 +87,18 @@ const OUTCOMES: [&str; 32] = [
     "Repeated Settled",
     "Revived none",
     "Revived some",
+    "Secret",
     "Sent",
     "Sent repeated",
     "Settled",
+    "Triggers",
     "Undone",
     "UploadBegun",
     "UploadBegun remembered",
 ];
 
 /// Rejections that have to occur.
-const REJECTIONS: [&str; 26] = [
+const REJECTIONS: [&str; 30] = [
     "AlreadySettled",
     "BeyondExpiry",
     "ByteLimit",
@@ -101,6 +121,10 @@ const REJECTIONS: [&str; 26] = [
     "QueueNotFound",
     "RunLimit",
     "StorageFull",
+    "TriggerAlreadyExists",
+    "TriggerLimit",
+    "TriggerNotFound",
+    "TriggerOverlaps",
     "Unsuited",
     "UploadLimit",
     "UploadLost",
@@ -115,6 +139,8 @@ fn name_of(outcome: &Outcome) -> &'static str {
         Outcome::Data(view) if view.pin.is_some() => "Data in chunks",
         Outcome::Data(_) => "Data whole",
         Outcome::Done => "Done",
+        Outcome::LeaseHeld(Some(_)) => "LeaseHeld",
+        Outcome::LeaseHeld(None) => "LeaseHeld not",
         Outcome::Leased(grants) if grants.is_empty() => "Leased empty",
         Outcome::Leased(_) => "Leased some",
         Outcome::Message(_) => "Message",
@@ -129,10 +155,12 @@ fn name_of(outcome: &Outcome) -> &'static str {
         Outcome::Repeated(_) => "Repeated",
         Outcome::Revived { revived, .. } if revived.is_empty() => "Revived none",
         Outcome::Revived { .. } => "Revived some",
+        Outcome::Secret(_) => "Secret",
         Outcome::Sent(sent) if sent.repeated => "Sent repeated",
         Outcome::Sent(_) => "Sent",
         Outcome::Settled { .. } => "Settled",
         Outcome::Tallied(_) => "Tallied",
+        Outcome::Triggers(_) => "Triggers",
         Outcome::Undone(_) => "Undone",
         Outcome::UploadBegun(None) => "UploadBegun remembered",
         Outcome::UploadBegun(Some(_)) => "UploadBegun",
@@ -159,7 +187,7 @@ impl Coverage {
         for fault in Fault::ALL {
             coverage.add(format!("fault {fault:?}"), 0);
         }
-        for name in OF_GROUPS {
+        for name in OF_GROUPS.into_iter().chain(OF_PUSHES) {
             coverage.add(name.to_owned(), 0);
         }
         coverage.add(CHUNK_READ.to_owned(), 0);
@@ -196,6 +224,17 @@ impl Coverage {
         self.add(format!("fault {fault:?}"), 1);
     }
 
+    /// Groups gave up so many messages, which went to queues.
+    pub fn copies(&mut self, made: usize) {
+        self.add("copy made".to_owned(), u64::try_from(made).unwrap_or(0));
+    }
+
+    /// Those who push were told something.
+    pub fn notice(&mut self, notice: &PushNotice) {
+        let of = if *notice == PushNotice::Triggers { "triggers" } else { "a topic" };
+        self.add(format!("notice of {of}"), 1);
+    }
+
     /// A reader got a chunk.
     pub fn chunk_read(&mut self) {
         self.add(CHUNK_READ.to_owned(), 1);
@@ -207,6 +246,7 @@ impl Coverage {
             return self.rejection(rejection);
         }
         self.of_groups(command, outcome);
+        self.of_pushes(command, outcome);
         let name = match outcome {
             Outcome::Repeated(first) => format!("outcome Repeated {}", name_of(first)),
             outcome => format!("outcome {}", name_of(outcome)),
@@ -240,6 +280,37 @@ impl Coverage {
             }
             _ => {}
         }
+    }
+
+    fn of_pushes(&mut self, command: &Command, outcome: &Outcome) {
+        let mut met = |name: &str, times: usize| self.add(name.to_owned(), u64::try_from(times).unwrap_or(0));
+        match (command, outcome) {
+            (Command::Lease(lease), Outcome::Leased(grants)) if !grants.is_empty() => {
+                let reading = &lease.reading;
+                met("group pushed", usize::from(reading.pushes));
+                let both = reading.unpinned && reading.partition.is_some();
+                met("group read with what has no partition", usize::from(both));
+            }
+            (Command::PutTriggers(put), Outcome::Triggers(_)) => {
+                met("triggers of a deployment put", usize::from(put.deployment.is_some()));
+            }
+            (Command::SetSecret(set), Outcome::Secret(secret)) => {
+                let name = if set.secret == secret.current { "secret replaced" } else { "secret kept" };
+                met(name, 1);
+            }
+            (Command::Settle(settle), Outcome::Settled { stale, .. }) => {
+                let done = |one: &&Settlement| stale.iter().all(|stale| stale.lease != one.lease);
+                let done = || settle.settlements.iter().filter(done);
+                met("call ended", done().filter(|one| one.action == SettleAction::EndCall).count());
+                met("lease reserved", done().filter(|one| one.action == SettleAction::Reserve).count());
+            }
+            _ => {}
+        }
+    }
+
+    /// A reservation was taken by who asked for its message.
+    pub fn reservation(&mut self) {
+        self.add("reservation taken".to_owned(), 1);
     }
 
     /// A bulk verb came to its end.

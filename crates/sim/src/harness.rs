@@ -31,6 +31,8 @@ use crate::settings::draw_settings;
 use crate::trace::Trace;
 use crate::workload::{Kind, Scene, Theme, Workload};
 
+use failure::StoredTriggers;
+
 /// Invariants are checked after so many steps.
 const CHECK_EVERY: u64 = 24;
 /// Somebody who watches looks after so many steps.
@@ -72,6 +74,8 @@ pub(crate) struct World {
     is_fenced: bool,
     io: Io,
     environment: Environment,
+    /// Triggers, as they were found at the last opening.
+    opened_triggers: StoredTriggers,
     auditor: Auditor,
     workload: Workload,
     tickets: BTreeMap<Ticket, Submitted>,
@@ -134,6 +138,7 @@ impl World {
             is_fenced: false,
             io: opened.io,
             environment: opened.environment,
+            opened_triggers: opened.triggers,
             auditor: Auditor::new(settings.core),
             workload: Workload::new(theme),
             tickets: BTreeMap::new(),
@@ -313,6 +318,8 @@ impl World {
         self.abandoned.clear();
         self.walks.clear();
         self.index += 1;
+        self.auditor.check_pushers_told(true)?;
+        self.auditor.note_taking(std::iter::empty());
         let dump = self.dump()?;
         self.auditor.compare(&dump, &left, self.environment.stamp(), self.index)?;
         self.auditor.compare_chunks(&dump, self.environment.stamp(), true)?;

@@ -29,6 +29,7 @@ pub fn draw_settings(random: &mut Random, theme: Theme) -> EnvironmentSettings {
             topics: random.size(1, 3),
             groups: random.size(2, 4),
             partitions: random.size(1, 4),
+            triggers: random.size(2, 7),
             runs: if random.chance(500) { random.size(0, 3) } else { 10_000 },
             remembered_acks: if random.chance(500) { random.size(0, 6) } else { 100_000 },
             waiters: random.size(3, 10),

@@ -11,6 +11,7 @@ mod close_data;
 mod create_queue;
 mod delete_message;
 mod delete_queue;
+mod delete_triggers;
 mod finish_upload;
 mod get_message;
 mod get_queue;
@@ -18,16 +19,21 @@ mod kind;
 mod large;
 mod lease;
 mod lease_message;
+mod lease_state;
 mod list_queues;
+mod list_triggers;
 mod move_messages;
 mod named;
 mod once;
 mod open_data;
 mod pause_queue;
 mod purge_queue;
+mod put_triggers;
+mod report_trigger;
 mod resume_queue;
 mod revive;
 mod send;
+mod set_secret;
 mod set_space;
 mod settle;
 mod tick;
@@ -249,20 +255,26 @@ impl Scene<'_> {
             Kind::CreateQueue => create_queue::generate(self),
             Kind::DeleteMessage => delete_message::generate(self),
             Kind::DeleteQueue => delete_queue::generate(self),
+            Kind::DeleteTriggers => delete_triggers::generate(self),
             Kind::FinishUpload => finish_upload::generate(self),
             Kind::GetMessage => get_message::generate(self),
             Kind::GetQueue => get_queue::generate(self),
             Kind::Lease => lease::generate(self),
             Kind::LeaseMessage => lease_message::generate(self),
+            Kind::LeaseState => lease_state::generate(self),
             Kind::ListQueues => list_queues::generate(self),
+            Kind::ListTriggers => list_triggers::generate(),
             Kind::MoveMessages => move_messages::generate(self),
             Kind::Once => once::generate(self),
             Kind::OpenData => open_data::generate(self),
             Kind::PauseQueue => pause_queue::generate(self),
             Kind::PurgeQueue => purge_queue::generate(self),
+            Kind::PutTriggers => put_triggers::generate(self),
+            Kind::ReportTrigger => report_trigger::generate(self),
             Kind::ResumeQueue => resume_queue::generate(self),
             Kind::Revive => revive::generate(self),
             Kind::Send => send::generate(self),
+            Kind::SetSecret => set_secret::generate(self),
             Kind::SetSpace => set_space::generate(self),
             Kind::Settle => settle::generate(self),
             Kind::Tick => tick::generate(),
@@ -289,22 +301,30 @@ pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
         Command::CreateQueue(create) => create_queue::predict(auditor, create, answered),
         Command::DeleteMessage(wanted) => delete_message::predict(auditor, wanted, answered),
         Command::DeleteQueue(delete) => delete_queue::predict(auditor, delete, answered),
+        Command::DeleteTriggers(of) => delete_triggers::predict(auditor, of, answered),
         Command::GetMessage(wanted) => get_message::predict(auditor, wanted, answered),
         Command::GetQueue { queue } => get_queue::predict(auditor, queue, answered),
         Command::Lease(lease) => lease::predict(auditor, lease, answered),
         Command::LeaseMessage(lease) => lease_message::predict(auditor, lease, answered),
+        Command::LeaseState { queue, lease } => lease_state::predict(auditor, (queue, *lease), answered),
         Command::ListQueues { listed, after, descending, limit } => {
             let page =
                 list_queues::Page { listed, after: after.as_deref(), descending: *descending, limit: *limit };
             list_queues::predict(auditor, &page, answered)
         }
+        Command::ListTriggers => list_triggers::predict(auditor, answered),
         Command::MoveMessages(moves) => move_messages::predict(auditor, moves, answered),
         Command::Once(once) => once::predict(auditor, once, answered),
         Command::PauseQueue { queue } => pause_queue::predict(auditor, queue, answered),
         Command::PurgeQueue { queue, target } => purge_queue::predict(auditor, queue, *target, answered),
+        Command::PutTriggers(put) => put_triggers::predict(auditor, put, answered),
+        Command::ReportTrigger { id, trouble } => {
+            report_trigger::predict(auditor, (id, trouble.as_ref()), answered)
+        }
         Command::ResumeQueue { queue } => resume_queue::predict(auditor, queue, answered),
         Command::Revive(again) => revive::predict(auditor, again, answered),
         Command::Send(send) => send::predict(auditor, send, answered),
+        Command::SetSecret(set) => set_secret::predict(auditor, set, answered),
         Command::SetSpace { low } => set_space::predict(auditor, *low, answered),
         Command::Settle(settle) => settle::predict(auditor, settle, answered),
         Command::Tick => tick::predict(answered),

@@ -9,11 +9,14 @@ use millpond_core::id::{
 use millpond_core::remembered::{Remembered, SentIds};
 use millpond_core::row::{
     ChunkRow, CountersRow, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
-    EnvironmentRow, MessageContent, MessageRow, QueueRow, Role, RunRow, SegmentRow, UploadRow,
+    EnvironmentRow, Hold, MessageContent, MessageRow, QueueRow, Role, RunRow, SecretRow, SegmentRow,
+    TriggerRow, UploadRow,
 };
-use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec};
+use millpond_core::spec::{
+    AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec, TriggerSpec,
+};
 use millpond_core::time::Timestamp;
-use millpond_core::{ChangeSet, DeliveryChange, Page, ProgressKey, RowKey, Scan};
+use millpond_core::{ChangeSet, DeliveryChange, MessageCopy, Page, ProgressKey, RowKey, Scan};
 use millpond_store::{Opened, Store, StoreError, StoreErrorKind, StoreFactory, StoreReader};
 
 /// The environment that most rules use.
@@ -46,6 +49,7 @@ pub fn delivery(sequence: u64) -> DeliveryRow {
         leased_at: Timestamp::ZERO,
         expires_at: time,
         lease_generation: LeaseGeneration(0),
+        hold: Hold::Granted,
         delivery_count: 0,
         failure_count: 0,
         lost_lease_count: 0,
@@ -74,6 +78,7 @@ pub fn odd_delivery(sequence: u64) -> DeliveryRow {
         leased_at: at(i64::MIN + 1),
         expires_at: Timestamp::NEVER,
         lease_generation: LeaseGeneration((1 << 53) - 1),
+        hold: Hold::Reserved,
         delivery_count: u32::MAX,
         failure_count: u32::MAX - 1,
         lost_lease_count: u32::MAX - 2,
@@ -104,6 +109,53 @@ pub fn segment(log: u32, index: u64) -> SegmentRow {
 #[must_use]
 pub fn run(cursor: u32, first: u64, last: u64) -> RunRow {
     RunRow { cursor: QueueNumber(cursor), first: LogNumber(first), last: LogNumber(last) }
+}
+
+/// A trigger with default policies.
+#[must_use]
+pub fn trigger(id: &str) -> TriggerRow {
+    TriggerRow {
+        id: id.into(),
+        number: 1,
+        uid: Uid(3),
+        created_at: at(1),
+        deployment: None,
+        topic: "t".into(),
+        group: "g".into(),
+        target: "http://127.0.0.1/".into(),
+        spec: TriggerSpec::default(),
+    }
+}
+
+/// A trigger no field of which has its default.
+#[must_use]
+pub fn odd_trigger(id: &str) -> TriggerRow {
+    let spec = TriggerSpec {
+        retry_after: Duration::MAX,
+        initial_delay: Duration::from_nanos(1),
+        max_deliveries: Some(u32::MAX),
+        max_concurrency: Some(0),
+        dead_letter_queue: Some("dead'\"\u{0}ü".into()),
+        lease: Duration::from_millis(1_500),
+    };
+    TriggerRow {
+        id: id.into(),
+        number: u64::MAX,
+        uid: Uid(u128::MAX - 1),
+        created_at: at(i64::MIN),
+        deployment: Some("d'\u{0}e".into()),
+        topic: "t\"\u{0}*".into(),
+        group: "ü".into(),
+        target: "http://[::1]:1/?a='b'\n\u{0}".into(),
+        spec,
+    }
+}
+
+/// A secret that took the place of another.
+#[must_use]
+pub fn secret(since: i64) -> SecretRow {
+    let previous = Some((format!("before'\u{0}{since}").into(), at(i64::MAX)));
+    SecretRow { current: format!("now\"\u{0}{since}").into(), previous, since: at(since) }
 }
 
 /// A message with a little JSON in it.
@@ -372,6 +424,12 @@ pub fn insert(changes: &mut ChangeSet, row: DeliveryRow) {
     if !row.is_progress() {
         changes.messages.push(message(row.sequence.0));
     }
+    changes.deliveries.push(DeliveryChange::Insert(row));
+}
+
+/// Puts a delivery into a set whose message is a copy.
+pub fn insert_copy(changes: &mut ChangeSet, from: u64, row: DeliveryRow) {
+    changes.copies.push(MessageCopy { from: Sequence(from), to: row.sequence });
     changes.deliveries.push(DeliveryChange::Insert(row));
 }
 

@@ -4,12 +4,14 @@ mod catalogue;
 mod chunks;
 mod commits;
 mod contents;
+mod copies;
 mod fencing;
 mod likeness;
 mod logs;
 mod recovery;
 mod scans;
 mod specs;
+mod triggers;
 
 use crate::Place;
 
@@ -34,6 +36,7 @@ rules! {
         an_empty_environment_holds_nothing,
         a_delivery_is_inserted_updated_and_removed,
         every_field_of_a_delivery_comes_back,
+        every_hold_comes_back_in_every_state,
         queues_and_counters_come_back,
         removing_a_queue_removes_its_counters,
         a_remembered_send_is_written_over_and_forgotten,
@@ -55,6 +58,14 @@ rules! {
         chunks_that_do_not_fit_change_nothing,
         uploads_are_written_over_and_removed,
         uploads_are_scanned_in_order_of_their_sequence;
+    copies:
+        a_copy_has_the_content_byte_for_byte_and_outlives_its_source,
+        a_copy_has_the_chunks_of_its_source,
+        a_copy_is_made_before_its_source_leaves,
+        one_message_is_copied_many_times_and_so_is_a_copy,
+        chunks_of_a_copy_are_removed_without_those_of_its_source,
+        a_copy_of_nothing_changes_nothing,
+        a_copy_onto_something_changes_nothing;
     scans:
         ready_order_is_priority_then_class_then_time_then_sequence,
         ready_order_holds_at_the_extremes,
@@ -102,6 +113,11 @@ rules! {
         every_field_of_a_queue_comes_back,
         every_role_comes_back,
         any_policy_comes_back;
+    triggers:
+        triggers_come_back_in_the_order_of_their_ids,
+        triggers_are_removed_then_written,
+        any_trigger_comes_back,
+        a_secret_is_the_last_that_was_written;
     likeness:
         random_commits_read_as_from_memory;
 }

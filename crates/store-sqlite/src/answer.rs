@@ -2,7 +2,7 @@
 //!
 //! Numbers keep all their bits, because they are read as the integers that they are written as.
 
-use millpond_core::command::LeaseRef;
+use millpond_core::command::{LeaseRef, Trouble};
 use millpond_core::id::{LeaseGeneration, LogNumber, MessageId, QueueNumber, Sequence, Uid};
 use millpond_core::outcome::{QueueView, Sent, Tally, Why};
 use millpond_core::remembered::Remembered;
@@ -89,7 +89,7 @@ fn view_json(view: &QueueView) -> Value {
         "counters": counters_json(&view.counters),
         "row": row_json(&view.queue),
         "waiting": view.waiting,
-        "why": why_json(view.why),
+        "why": why_json(&view.why),
     })
 }
 
@@ -223,13 +223,21 @@ fn counters(queue: QueueNumber, value: &Value) -> Option<CountersRow> {
     })
 }
 
-fn why_json(why: Why) -> Value {
-    let until = |time: Option<Timestamp>| time.map(Timestamp::as_millis);
+fn why_json(why: &Why) -> Value {
+    let until = |time: &Option<Timestamp>| time.map(Timestamp::as_millis);
     match why {
         Why::Paused { since } => json!({ "paused": since.as_millis() }),
         Why::ConcurrencyFull { limit, until: end } => json!({ "concurrency_full": [limit, until(end)] }),
         Why::LeasedLimit { limit } => json!({ "leased_limit": limit }),
         Why::NoConsumer { since } => json!({ "no_consumer": until(since) }),
+        Why::TargetDown { trigger, trouble } => json!({ "target_down": {
+            "trigger": trigger,
+            "since": trouble.since.as_millis(),
+            "error": trouble.error,
+            "next_try": trouble.next_try.as_millis(),
+        } }),
+        Why::TriggerStarts { trigger, at } => json!({ "trigger_starts": [trigger, at.as_millis()] }),
+        Why::NoDeployment { deployment } => json!({ "no_deployment": deployment }),
         Why::Delivering => json!({ "delivering": null }),
         Why::AllDelayed { until: end } => json!({ "all_delayed": until(end) }),
         Why::AllLeased { until: end } => json!({ "all_leased": until(end) }),
@@ -248,6 +256,18 @@ fn why(value: &Value) -> Option<Why> {
         }
         "leased_limit" => Why::LeasedLimit { limit: limit(value)? },
         "no_consumer" => Why::NoConsumer { since: optional_time(value)? },
+        "target_down" => Why::TargetDown {
+            trigger: value.get("trigger")?.as_str()?.into(),
+            trouble: Trouble {
+                since: time(value.get("since")?)?,
+                error: value.get("error")?.as_str()?.into(),
+                next_try: time(value.get("next_try")?)?,
+            },
+        },
+        "trigger_starts" => {
+            Why::TriggerStarts { trigger: value.get(0)?.as_str()?.into(), at: time(value.get(1)?)? }
+        }
+        "no_deployment" => Why::NoDeployment { deployment: value.as_str()?.into() },
         "delivering" => Why::Delivering,
         "all_delayed" => Why::AllDelayed { until: optional_time(value)? },
         "all_leased" => Why::AllLeased { until: optional_time(value)? },

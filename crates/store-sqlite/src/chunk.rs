@@ -37,6 +37,18 @@ pub(crate) fn write(connection: &Connection, changes: &ChangeSet) -> Result<bool
     Ok(fits)
 }
 
+/// Copies the chunks of a message. One that is not there is null, which the table refuses. One by one, because a statement that reads
+/// the table that it writes would first put them all aside.
+pub(crate) fn copy(connection: &Connection, from: Sequence, to: Sequence, chunks: u32) -> Result<(), Error> {
+    let sql =
+        "insert into chunk values (?2, ?3, (select data from chunk where sequence = ?1 and number = ?3))";
+    let mut statement = connection.prepare_cached(sql)?;
+    for number in 0..chunks {
+        statement.execute(params![from.0.cast_signed(), to.0.cast_signed(), number])?;
+    }
+    Ok(())
+}
+
 fn insert(connection: &Connection, sequence: Sequence, number: u32, data: &[u8]) -> Result<(), Error> {
     let sql = "insert into chunk values (?1, ?2, ?3)";
     connection.prepare_cached(sql)?.execute(params![sequence.0.cast_signed(), number, data])?;

@@ -20,7 +20,7 @@ use crate::row::{QUEUE_COLUMNS, queue_with_counters};
 use crate::settings::SqliteSettings;
 use crate::space::{FileSpace, Space};
 use crate::store::SqliteStore;
-use crate::{directory, schema, segment};
+use crate::{directory, schema, segment, trigger};
 
 /// Environments kept in SQLite files of one data directory. A clone is another handle to the same.
 #[derive(Clone, Debug)]
@@ -306,6 +306,7 @@ fn take_over_in_transaction(
     );
     let queues = connection.prepare(&sql)?.query_map([], queue_with_counters)?.collect::<Result<_, _>>()?;
     let (segments, runs) = segment::all(connection)?;
-    let opened = Opened { commit, environment, queues, segments, runs, lineage };
+    let (triggers, secret) = trigger::all(connection)?;
+    let opened = Opened { commit, environment, queues, segments, runs, triggers, secret, lineage };
     Ok(Taken { epoch, lineage: text, opened })
 }

@@ -38,6 +38,7 @@ mod settings;
 mod space;
 mod spec;
 mod store;
+mod trigger;
 mod write;
 
 pub use factory::SqliteFactory;

@@ -4,7 +4,7 @@ use millpond_core::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence, Uid};
 use millpond_core::remembered::{Remembered, SentIds};
 use millpond_core::row::{
     CountersRow, Data, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
-    MessageContent, QueueRow, Role, UploadRow,
+    Hold, MessageContent, QueueRow, Role, UploadRow,
 };
 use millpond_core::time::Timestamp;
 use rusqlite::types::Type;
@@ -16,7 +16,7 @@ use crate::{answer, spec};
 /// Columns that [`delivery`] reads, in its order.
 pub(crate) const DELIVERY_COLUMNS: &str = "sequence, queue, state, priority_descending, retried, order_at, due_at, \
      leased_at, lease_generation, delivery_count, failure_count, lost_lease_count, expires_at, nonce, sent_at, \
-     entered, dead_at, dead_reason, dead_queue, size_bytes, chunks, message";
+     entered, dead_at, dead_reason, dead_queue, size_bytes, chunks, message, hold";
 
 /// Columns that [`dedup`] reads, in its order.
 pub(crate) const DEDUP_COLUMNS: &str =
@@ -121,6 +121,23 @@ fn dead_reason(code: i64) -> Option<DeadReason> {
     })
 }
 
+pub(crate) fn hold_code(hold: Hold) -> i64 {
+    match hold {
+        Hold::Granted => 0,
+        Hold::Extended => 1,
+        Hold::Reserved => 2,
+    }
+}
+
+fn hold(code: i64) -> Option<Hold> {
+    Some(match code {
+        0 => Hold::Granted,
+        1 => Hold::Extended,
+        2 => Hold::Reserved,
+        _ => return None,
+    })
+}
+
 /// A delivery, from [`DELIVERY_COLUMNS`].
 pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
     let priority: i64 = row.get(3)?;
@@ -151,6 +168,7 @@ pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
         leased_at: time(row, 7)?,
         expires_at: time(row, 12)?,
         lease_generation: LeaseGeneration(unsigned(row, 8)?),
+        hold: known(22, hold(row.get(22)?))?,
         delivery_count: row.get(9)?,
         failure_count: row.get(10)?,
         lost_lease_count: row.get(11)?,
@@ -245,7 +263,7 @@ pub(crate) fn queue_with_counters(row: &Row<'_>) -> Result<(QueueRow, CountersRo
     Ok((queue, counters))
 }
 
-fn time(row: &Row<'_>, column: usize) -> Result<Timestamp, Error> {
+pub(crate) fn time(row: &Row<'_>, column: usize) -> Result<Timestamp, Error> {
     row.get(column).map(Timestamp::from_millis)
 }
 
@@ -253,11 +271,11 @@ fn sequence(row: &Row<'_>, column: usize) -> Result<Sequence, Error> {
     unsigned(row, column).map(Sequence)
 }
 
-fn unsigned(row: &Row<'_>, column: usize) -> Result<u64, Error> {
+pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> Result<u64, Error> {
     row.get::<_, i64>(column).map(i64::cast_unsigned)
 }
 
 /// A code or text that this version does not know is damage.
-fn known<T>(column: usize, value: Option<T>) -> Result<T, Error> {
+pub(crate) fn known<T>(column: usize, value: Option<T>) -> Result<T, Error> {
     value.ok_or_else(|| Error::FromSqlConversionFailure(column, Type::Null, "not a known value".into()))
 }

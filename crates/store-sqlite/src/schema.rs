@@ -8,7 +8,7 @@
 pub(crate) const APPLICATION_ID: i64 = 0x6d70_6e64;
 
 /// `user_version` of both kinds of database.
-pub(crate) const LAYOUT: i64 = 3;
+pub(crate) const LAYOUT: i64 = 4;
 
 /// Code of the ready state; the partial indexes name it.
 pub(crate) const READY: i64 = 1;
@@ -114,7 +114,8 @@ create table delivery (
     dead_queue      text,
     size_bytes      integer not null, -- of the message's content, wherever its data is
     chunks          integer not null, -- as in message
-    message         integer -- of a group's progress: the message's sequence
+    message         integer, -- of a group's progress: the message's sequence
+    hold            integer not null -- of a lease: 0 granted, 1 extended, 2 reserved
 ) strict;
 
 create index delivery_ready on delivery (queue, priority_descending, retried, order_at) where state = 1;
@@ -150,6 +151,26 @@ create table dedup (
 ) strict, without rowid;
 
 create index dedup_expiry on dedup (expires_at);
+
+create table trigger (
+    id              text    not null primary key,
+    number          integer not null,
+    uid             blob    not null, -- 16 bytes
+    created_at      integer not null,
+    deployment      text,
+    topic           text    not null, -- or a prefix and *
+    consumer        text    not null, -- the group
+    target          text    not null,
+    spec            text    not null -- JSON
+) strict, without rowid;
+
+create table secret (
+    id              integer primary key check (id = 1),
+    current         text    not null,
+    previous        text,             -- these two of one that was replaced
+    previous_until  integer,
+    since           integer not null
+) strict;
 
 insert into environment values (1, lower(hex(randomblob(16))), 0, 0, 0, 0, 0, 0, 0, 0);
 ";

@@ -144,15 +144,15 @@ fn order(value: &Value) -> Option<Order> {
 
 /// `null` is a value that is not set; anything else has to be what `read` reads.
 #[expect(clippy::option_option, reason = "the outer one says that the text is damaged")]
-fn optional<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Option<T>> {
+pub(crate) fn optional<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Option<T>> {
     if value.is_null() { Some(None) } else { read(value).map(Some) }
 }
 
-fn number(value: &Value) -> Option<u32> {
+pub(crate) fn number(value: &Value) -> Option<u32> {
     u32::try_from(value.as_u64()?).ok()
 }
 
-fn duration_text(duration: Duration) -> String {
+pub(crate) fn duration_text(duration: Duration) -> String {
     let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
     if nanos == 0 {
         return format!("{seconds}s");
@@ -161,7 +161,7 @@ fn duration_text(duration: Duration) -> String {
     format!("{seconds}.{}s", digits.trim_end_matches('0'))
 }
 
-fn duration(value: &Value) -> Option<Duration> {
+pub(crate) fn duration(value: &Value) -> Option<Duration> {
     let text = value.as_str()?.strip_suffix('s')?;
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
     let nanos = format!("{fraction:0<9}");

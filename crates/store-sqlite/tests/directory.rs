@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use millpond_core::{RowKey, id::Sequence};
 use millpond_store::{Lineage, StoreErrorKind, StoreFactory};
 use millpond_store_conformance::lifecycle::{Lifecycle, Run};
-use millpond_store_conformance::rows::{ENVIRONMENT, Owner, assert_fails, delivery};
+use millpond_store_conformance::rows::{ENVIRONMENT, Owner, assert_fails, delivery, secret, trigger};
 use millpond_store_sqlite::{SqliteFactory, SqliteSettings, Synchronous};
 
 fn settings() -> SqliteSettings {
@@ -106,7 +107,45 @@ fn a_database_of_another_layout_is_refused_and_says_so() {
     let error = factory.open(ENVIRONMENT).map(drop).expect_err("it is refused");
     assert_eq!(error.kind, StoreErrorKind::Corrupt);
     let told = error.to_string();
-    assert!(told.contains(&names[0]) && told.contains("layout 1") && told.contains("layout 3"), "{told}");
+    assert!(told.contains(&names[0]) && told.contains("layout 1") && told.contains("layout 4"), "{told}");
+}
+
+/// An environment with a delivery, a trigger and a secret, in which somebody else then runs a statement.
+fn damaged_by(sql: &str) -> (tempfile::TempDir, SqliteFactory) {
+    let directory = new_directory();
+    let factory = open(directory.path());
+    let mut owner = Owner::open(&factory);
+    owner.send([delivery(1)]);
+    owner.commit(|changes| {
+        changes.triggers_put = vec![trigger("t")];
+        changes.secret = Some(secret(1));
+    });
+    owner.close();
+    let environments = directory.path().join("environments");
+    let (name, _) = files(&environments).swap_remove(0);
+    let database = rusqlite::Connection::open(environments.join(name)).expect("it opens");
+    assert_eq!(database.execute(sql, []).expect("it is valid"), 1, "{sql}");
+    (directory, factory)
+}
+
+#[test]
+fn damaged_triggers_secrets_and_holds_are_refused() {
+    for sql in [
+        "update trigger set uid = x'00'",
+        "update trigger set spec = '{'",
+        "update trigger set spec = '{\"later\":1}'",
+        "update secret set previous = null",
+        "update secret set previous_until = null",
+    ] {
+        let (_directory, factory) = damaged_by(sql);
+        let error = factory.open(ENVIRONMENT).map(drop).expect_err(sql);
+        assert_eq!(error.kind, StoreErrorKind::Corrupt, "{sql}: {error}");
+    }
+    for hold in [-1, 3] {
+        let (_directory, factory) = damaged_by(&format!("update delivery set hold = {hold}"));
+        let mut owner = Owner::open(&factory);
+        assert_fails(owner.reader.read(&[RowKey::Delivery(Sequence(1))]), StoreErrorKind::Corrupt);
+    }
 }
 
 fn copy_all(from: &Path, to: &Path) {

@@ -2,10 +2,12 @@
 //! outcome that can be resolved (A4), and a full disk still takes removals (B15).
 
 use millpond_core::id::{CommitSequence, Sequence};
-use millpond_core::row::DeliveryState;
+use millpond_core::row::{DeliveryState, Hold, TriggerRow};
 use millpond_core::{ChangeSet, DeliveryChange};
 use millpond_store::{Lineage, MemoryDisk, Opened, Resolution, StoreError, StoreErrorKind, StoreFactory};
-use millpond_store_conformance::rows::{ENVIRONMENT, Owner, delivery, insert, run, segment};
+use millpond_store_conformance::rows::{
+    ENVIRONMENT, Owner, delivery, insert, insert_copy, odd_trigger, run, secret, segment, trigger,
+};
 use millpond_store_conformance::{Place, exercise};
 use millpond_store_sqlite::power_cut::{Backup, Disk};
 use millpond_store_sqlite::{SqliteFactory, SqliteSettings, Synchronous};
@@ -41,16 +43,30 @@ struct Played {
     under_way: Option<ChangeSet>,
 }
 
-/// Random sends, changes and removals, with a segment and a run that tell the commit.
+/// Random sends, copies, changes and removals, with a segment, a run, triggers and a secret that tell the commit.
 fn fill(random: &mut SplitMix, live: &mut Vec<u64>, next: &mut u64, changes: &mut ChangeSet) {
+    let before = live.clone();
     for _ in 0..random.below(12) {
         *next += 1;
         live.push(*next);
+        if !before.is_empty() && random.below(4) == 0 {
+            let at = random.below(before.len() as u64);
+            insert_copy(changes, before[usize::try_from(at).unwrap_or(0)], delivery(*next));
+            continue;
+        }
         insert(changes, delivery(*next));
+        if let Some(message) = changes.messages.last_mut() {
+            message.chunks = u32::from(random.below(3) == 0);
+        }
     }
+    let commit = changes.commit.0;
+    changes.triggers_removed.push(format!("t-{}", commit.wrapping_sub(3)).into());
+    changes.triggers_put.push(trigger(&format!("t-{commit}")));
+    changes.triggers_put.push(TriggerRow { number: commit, ..odd_trigger("t") });
+    changes.secret = random.below(4).eq(&0).then(|| secret(commit.cast_signed()));
     changes.segments_put.push(segment(1, *next));
     changes.runs_put.push(run(2, 1, changes.commit.0));
-    let fresh = changes.messages.len();
+    let fresh = changes.messages.len() + changes.copies.len();
     let mut at = 0;
     while at + fresh < live.len() {
         match random.below(5) {
@@ -62,6 +78,7 @@ fn fill(random: &mut SplitMix, live: &mut Vec<u64>, next: &mut u64, changes: &mu
             1 => {
                 let mut row = delivery(live[at]);
                 row.state = DeliveryState::Leased;
+                row.hold = if random.below(2) == 0 { Hold::Extended } else { Hold::Reserved };
                 row.delivery_count = u32::try_from(random.below(1_000)).unwrap_or(0);
                 changes.deliveries.push(DeliveryChange::Update(row));
             }
@@ -112,8 +129,10 @@ fn everything(owner: &mut Owner) -> String {
     let deliveries = owner.scan(&scan).deliveries;
     let sequences: Vec<Sequence> = deliveries.iter().map(|row| row.sequence).collect();
     let contents = owner.reader.contents(&sequences).expect("reads work");
-    let Opened { commit, segments, runs, .. } = &owner.opened;
-    format!("{commit:?} {deliveries:?} {contents:?} {segments:?} {runs:?}")
+    let Opened { commit, segments, runs, triggers, secret, .. } = &owner.opened;
+    // `Debug` of a secret tells little of it.
+    let secret = (&secret.current, &secret.previous, secret.since);
+    format!("{commit:?} {deliveries:?} {contents:?} {segments:?} {runs:?} {triggers:?} {secret:?}")
 }
 
 /// `Err`: what is stored afterwards is neither what was answered, nor that and the commit under way.

@@ -13,10 +13,12 @@
 //! - **Reads see whole commits.** An answer's `snapshot` names the last commit that it saw: all of it and nothing later.
 //!   A reader sees every commit that was finished before the read began.
 //! - **Changes fit the rows.** An inserted delivery or chunk is new, an updated or removed one is there; anything else
-//!   answers `Corrupt` and nothing happened. Queues, counters, remembered calls, uploads, segments and runs are written
-//!   over what is there, and removing one that is not there does nothing. Logs are cleared before segments are removed,
-//!   segments and runs are removed before any is written, and with a queue leave its counters, segments and runs, those
-//!   written by the same commit too.
+//!   answers `Corrupt` and nothing happened. Queues, counters, remembered calls, uploads, segments, runs, triggers and the
+//!   secret are written over what is there, and removing one that is not there does nothing. Logs are cleared before
+//!   segments are removed, segments, runs and triggers are removed before any is written, and with a queue leave its
+//!   counters, segments and runs, those written by the same commit too.
+//! - **A copy is a message like others.** It has the content of one that is stored when the commit begins, chunks included, also if
+//!   the commit removes that one. Unless that one and its chunks are there, and none of the copy's, it answers `Corrupt`.
 //! - **Progress is a delivery like others**, in all orders, and can be read by its cursor and message. It has no message
 //!   under its sequence: none leaves with it.
 //! - **Chunks are rows of their own.** A message leaves with its delivery, its chunks do not.
@@ -32,7 +34,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_core::id::{CommitSequence, Sequence};
-use millpond_core::row::{CountersRow, EnvironmentRow, MessageContent, QueueRow, RunRow, SegmentRow};
+use millpond_core::row::{
+    CountersRow, EnvironmentRow, MessageContent, QueueRow, RunRow, SecretRow, SegmentRow, TriggerRow,
+};
 use millpond_core::{ChangeSet, Page, RowKey, Rows, Scan};
 
 pub use error::{StoreError, StoreErrorKind};
@@ -51,6 +55,10 @@ pub struct Opened {
     pub segments: Vec<SegmentRow>,
     /// All runs of all cursors, in the order of their keys.
     pub runs: Vec<RunRow>,
+    /// All triggers, in the order of their ids.
+    pub triggers: Vec<TriggerRow>,
+    /// What pushes are signed with; `Default` if it was never set.
+    pub secret: SecretRow,
     /// Whether this is the same data that the last owner left.
     pub lineage: Lineage,
 }

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use millpond_core::id::CommitSequence;
 use millpond_core::row::{
-    ChunkRow, CountersRow, DedupRow, DeliveryRow, EnvironmentRow, MessageRow, QueueRow, RunRow, SegmentRow,
-    UploadRow,
+    ChunkRow, CountersRow, DedupRow, DeliveryRow, EnvironmentRow, MessageRow, QueueRow, RunRow, SecretRow,
+    SegmentRow, TriggerRow, UploadRow,
 };
 
 use crate::{Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory};
@@ -53,6 +53,10 @@ pub struct MemoryDump {
     pub segments: Vec<SegmentRow>,
     /// All runs.
     pub runs: Vec<RunRow>,
+    /// All triggers.
+    pub triggers: Vec<TriggerRow>,
+    /// What pushes are signed with.
+    pub secret: SecretRow,
 }
 
 /// The disk itself.

@@ -46,7 +46,9 @@ fn functions(text: &str) -> Vec<(usize, String, usize)> {
     for (index, line) in text.lines().enumerate() {
         let column = line.len() - line.trim_start().len();
         let starts = ["fn ", "pub fn ", "pub(crate) fn ", "pub(super) fn ", "async fn ", "pub async fn "];
-        if open.is_none() && starts.iter().any(|start| line.trim_start().starts_with(start)) {
+        let begins = starts.iter().any(|start| line.trim_start().starts_with(start));
+        // What a trait only declares has no end.
+        if open.is_none() && begins && !line.ends_with(';') {
             let name = line.trim().split('(').next().unwrap_or_default().to_owned();
             open = Some((index, column, name));
         }

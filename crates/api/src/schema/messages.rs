@@ -43,7 +43,7 @@ fn message() -> Value {
         ("lease_expire_time", about(time(), "When its lease ends, while it is leased.")),
         ("dead_letter_time", about(time(), "When it was out of attempts.")),
         ("dead_letter_reason", words(["attempts_spent", "leases_lost"])),
-        ("dead_letter_queue", about(string(), "The whole name of the queue in which that was.")),
+        ("dead_letter_queue", about(string(), "The whole name of the queue or group in which that was.")),
         ("finish_time", about(time(), "When it was done.")),
     ];
     answer_with(always, sometimes)

@@ -42,7 +42,7 @@ fn queue_name() -> Value {
     json!({ "type": "string", "pattern": name::QUEUE_NAME_PATTERN })
 }
 
-fn queue_reference() -> Value {
+pub(super) fn queue_reference() -> Value {
     json!({ "type": "string", "pattern": name::QUEUE_REFERENCE_PATTERN })
 }
 

@@ -162,7 +162,7 @@ fn answer_form(accept: Option<&[u8]>) -> Result<AnswerForm, InputError> {
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 /// A whole number in a header, within its bounds.
-fn number<'h>(
+pub(super) fn number<'h>(
     header: impl Fn(&str) -> Option<&'h [u8]>,
     name: &str,
     range: RangeInclusive<u64>,

@@ -102,7 +102,8 @@ impl<'p> Place<'p> {
     }
 }
 
-fn decoded(field: &str, segment: &str) -> Result<String, InputError> {
+/// A segment, its percent-encoding undone.
+pub(super) fn decoded(field: &str, segment: &str) -> Result<String, InputError> {
     String::from_utf8(percent_decode(segment.as_bytes()))
         .map_err(|_| Fault::new("percent-encoded utf-8").at(field, segment))
 }

@@ -4,6 +4,7 @@
 //! damaged valid input, on every run.
 
 use millpond_api::dead_letters::{ListDeadLettersRequest, RedriveRequest, ReplayRequest};
+use millpond_api::deployment::DeploymentBody;
 use millpond_api::event::{batch, binary, structured, sylphx};
 use millpond_api::filter::QueueFilter;
 use millpond_api::lease::LeaseRequest;
@@ -13,6 +14,8 @@ use millpond_api::purge::PurgeRequest;
 use millpond_api::queue::{ListQueuesRequest, QueueBody, QueueUpdate, UpdateMask};
 use millpond_api::send::{SendForm, SendRequest, parse_delay, parse_priority, parse_time_to_live};
 use millpond_api::settle::{AckRequest, ExtendRequest, NackRequest, SettleRequest};
+use millpond_api::signing_secret::RotateRequest;
+use millpond_api::trigger::TriggerBody;
 use millpond_api::vercel::handle::{ReceiptHandle, original_of};
 use millpond_api::vercel::header::{ReceiveOptions, SendOptions, client_time, deployment};
 use millpond_api::vercel::path::Place;
@@ -32,6 +35,9 @@ const VALID: &[&str] = &[
     r#"{"destination":"next","start_time":"2026-10-07T12:30:00Z","end_time":"2027-10-07T12:30:00Z","message_ids":null}"#,
     r#"{"max_messages":10,"state":"dead"}"#,
     r#"{"name":"orgs/a/projects/b/envs/c/queues/d","meta":{"labels":{"a":"b"}},"spec":{"max_deliveries":5,"dead_letter_queue":"dead","backoff":{"initial":"1s","factor":1.5,"jitter_min":0.5,"jitter_max":1.5},"lost_lease":{"in_a_row_max":10},"order":"sent"}}"#,
+    r#"{"topic":"a*","group":"g","target":"http://h/","retry_after":"60s","max_deliveries":5,"dead_letter_queue":"dead","visibility_timeout":"30s"}"#,
+    r#"{"triggers":[{"topic":"*","group":"g","target":"https://h/p?q=1","initial_delay":"0.5s","max_concurrency":1}]}"#,
+    r#"{"grace":"86400s"}"#,
 ];
 
 /// Every parser of a body; the answers do not matter, only that there are some.
@@ -43,6 +49,10 @@ fn parse_everything(bytes: &[u8]) {
         }
     }
     let _ = (PurgeRequest::parse(bytes), ReplayRequest::parse(bytes), RedriveRequest::parse(bytes));
+    let _ = (TriggerBody::parse(bytes), RotateRequest::parse(bytes));
+    if let Ok(deployment) = DeploymentBody::parse(bytes) {
+        assert!((1..=limits::TRIGGERS_MAX).contains(&deployment.triggers.len()));
+    }
     for kind in [Kind::Group, Kind::Queue, Kind::Topic] {
         parse_of_kind(kind, bytes);
     }
@@ -100,7 +110,7 @@ fn reread(event: &Event) {
 
 #[test]
 fn the_valid_samples_are_each_taken_by_a_parser() {
-    let takes: [fn(&[u8]) -> bool; 9] = [
+    let takes: [fn(&[u8]) -> bool; 12] = [
         |bytes| SendRequest::parse(SendForm::Native, bytes).is_ok(),
         |bytes| SendRequest::parse(SendForm::Structured, bytes).is_ok(),
         |bytes| SendRequest::parse(SendForm::Batch, bytes).is_ok(),
@@ -110,6 +120,9 @@ fn the_valid_samples_are_each_taken_by_a_parser() {
         |bytes| RedriveRequest::parse(bytes).is_ok(),
         |bytes| PeekRequest::parse(Kind::Queue, bytes).is_ok(),
         |bytes| QueueBody::parse(Kind::Queue, bytes).is_ok(),
+        |bytes| TriggerBody::parse(bytes).is_ok(),
+        |bytes| DeploymentBody::parse(bytes).is_ok(),
+        |bytes| RotateRequest::parse(bytes).is_ok(),
     ];
     for (sample, taken) in VALID.iter().zip(takes) {
         assert!(taken(sample.as_bytes()), "{sample}");
@@ -137,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn any_json_like_text_is_answered(text in r#"([{}\[\]:,"]|\\u[0-9a-fd]{4}|null|true|-?[0-9]{1,3}|"(events|spec|meta|id|data|leases|delay)":?){0,40}"#) {
+    fn any_json_like_text_is_answered(text in r#"([{}\[\]:,"]|\\u[0-9a-fd]{4}|null|true|-?[0-9]{1,3}|"(events|spec|meta|id|data|leases|delay|triggers)":?){0,40}"#) {
         parse_everything(text.as_bytes());
     }
 

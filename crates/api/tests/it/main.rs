@@ -9,3 +9,4 @@ mod messages;
 mod queues;
 mod schemas;
 mod topics;
+mod triggers;

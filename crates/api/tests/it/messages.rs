@@ -45,7 +45,7 @@ fn a_message_shows_what_applies() {
         r#""expire_time":"2026-10-07T10:30:00.500Z","size_bytes":"18446744073709551615"}"#
     );
     assert_eq!(message().render(), expected);
-    let death = MessageDeath { time: 1_000, reason: "leases_lost", queue: queue("other") };
+    let death = MessageDeath { time: 1_000, reason: "leases_lost", queue: queue("other").to_string() };
     let full = Message {
         state: MessageState::Dead,
         visible_time: Some(2_000),

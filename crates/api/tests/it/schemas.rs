@@ -2,6 +2,7 @@
 
 use millpond_api::InputError;
 use millpond_api::dead_letters::{RedriveRequest, ReplayRequest};
+use millpond_api::deployment::DeploymentBody;
 use millpond_api::event::{batch, structured};
 use millpond_api::lease::LeaseRequest;
 use millpond_api::message::PeekRequest;
@@ -11,15 +12,18 @@ use millpond_api::queue::QueueBody;
 use millpond_api::schema::components;
 use millpond_api::send::{SendForm, SendRequest};
 use millpond_api::settle::{AckRequest, ExtendRequest, NackRequest, SettleRequest};
+use millpond_api::signing_secret::RotateRequest;
+use millpond_api::trigger::TriggerBody;
 use serde_json::{Map, Value, json};
 
 type Parse = fn(&[u8]) -> Result<(), InputError>;
 
 /// Every schema of a body, and what reads it.
-const BODIES: [(&str, Parse); 21] = [
+const BODIES: [(&str, Parse); 24] = [
     ("AckInput", |body| AckRequest::parse(Kind::Queue, body).map(drop)),
     ("CloudEventBatchInput", |body| batch::parse(body).map(drop)),
     ("CloudEventInput", |body| structured::parse(body).map(drop)),
+    ("DeploymentInput", |body| DeploymentBody::parse(body).map(drop)),
     ("ExtendInput", |body| ExtendRequest::parse(Kind::Queue, body).map(drop)),
     ("GroupAckInput", |body| AckRequest::parse(Kind::Topic, body).map(drop)),
     ("GroupExtendInput", |body| ExtendRequest::parse(Kind::Topic, body).map(drop)),
@@ -34,10 +38,12 @@ const BODIES: [(&str, Parse); 21] = [
     ("QueueInput", |body| QueueBody::parse(Kind::Queue, body).map(drop)),
     ("RedriveInput", |body| RedriveRequest::parse(body).map(drop)),
     ("ReplayInput", |body| ReplayRequest::parse(body).map(drop)),
+    ("RotateInput", |body| RotateRequest::parse(body).map(drop)),
     ("SendInput", |body| SendRequest::parse(SendForm::Native, body).map(drop)),
     ("SettleInput", |body| SettleRequest::parse(Kind::Queue, body).map(drop)),
     ("TopicInput", |body| QueueBody::parse(Kind::Topic, body).map(drop)),
     ("TopicPeekInput", |body| PeekRequest::parse(Kind::Topic, body).map(drop)),
+    ("TriggerInput", |body| TriggerBody::parse(body).map(drop)),
 ];
 
 /// The schema with every reference in it followed.

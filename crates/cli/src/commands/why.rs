@@ -89,7 +89,13 @@ fn advice_on_group(reader: &Reader, topic: &str, reason: &str) -> String {
             "ack what is done, shorten the leases, or allow the group more (leased_max)".to_owned()
         }
         "no_consumer" => format!("start a worker, such as `millpond work {} --exec CMD`", reader.words()),
+        "no_deployment" => format!(
+            "deploy it again, take them with `millpond lease {} --partition ID`, or let them expire",
+            reader.words()
+        ),
         "paused" => format!("`{}` lets it deliver again", reader.resume()),
+        "target_down" => "start what should answer there; it is found by itself".to_owned(),
+        "trigger_starts" => "wait".to_owned(),
         _ => String::new(),
     }
 }
@@ -121,19 +127,26 @@ fn advice_on_queue(queue: &str, reason: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_reason_that_is_documented_has_advice() {
-        let page = include_str!("../../../../docs/queues.md");
+    /// The reasons in the table of a page.
+    fn reasons(page: &str) -> Vec<&str> {
         let table = page.split("| reason |").nth(1).expect("the table of reasons");
         let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
-        let reasons: Vec<&str> = rows.filter_map(|line| line.split('`').nth(1)).collect();
-        assert!(reasons.len() >= 9, "{reasons:?}");
-        for reason in reasons {
+        rows.filter_map(|line| line.split('`').nth(1)).collect()
+    }
+
+    #[test]
+    fn every_reason_that_is_documented_has_advice() {
+        let group = Reader::Group { topic: "t".to_owned(), group: "g".to_owned(), partition: None };
+        let of_queues = reasons(include_str!("../../../../docs/queues.md"));
+        assert!(of_queues.len() >= 9, "{of_queues:?}");
+        for reason in of_queues {
             assert!(!advice_on_queue("q", reason).is_empty(), "{reason}");
-            let group = Reader::Group { topic: "t".to_owned(), group: "g".to_owned(), partition: None };
             // A group has no dead letters.
             assert_eq!(advice(&group, reason).is_empty(), reason == "all_dead", "{reason}");
         }
+        let of_groups = reasons(include_str!("../../../../docs/topics.md"));
+        assert_eq!(of_groups, ["target_down", "trigger_starts", "no_deployment"]);
+        assert!(of_groups.iter().all(|reason| !advice(&group, reason).is_empty()));
     }
 
     #[test]

@@ -6,7 +6,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::json;
+
 use crate::process::Server;
+use crate::triggers::deploy;
 
 #[test]
 fn the_examples_of_the_document_work() {
@@ -80,6 +83,17 @@ fn prepare(directory: &Path) {
     }
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_millpond"), directory.join("bin/millpond"))
         .expect("linked");
+    for source in ["api/mail.ts", "web/api/orders.ts"] {
+        let source = directory.join(source);
+        fs::create_dir_all(source.parent().expect("a directory")).expect("it is made");
+        fs::write(source, "").expect("written");
+    }
+    let triggers = json!({ "experimentalTriggers": [{ "type": "queue/v2beta", "topic": "orders" }] });
+    let project = json!({
+        "functions": { "api/mail.ts": triggers },
+        "services": { "web": { "root": "web", "functions": { "api/orders.ts": triggers } } },
+    });
+    fs::write(directory.join("vercel.json"), project.to_string()).expect("written");
     fs::write(directory.join("customers.jsonl"), "{\"to\": \"ada\"}\n").expect("written");
     fs::write(directory.join("letter.pdf"), b"%PDF-1.7\xff").expect("written");
 }
@@ -93,6 +107,18 @@ fn path(directory: &Path) -> String {
 fn fill_in(server: &Server, line: &str) -> String {
     // This one builds on the example before it.
     if line.contains("< leased") {
+        return line.to_owned();
+    }
+    if ["trigger", "deployment", "signing-secret"]
+        .iter()
+        .any(|noun| line.starts_with(&format!("millpond {noun} ")))
+    {
+        server.run(&["trigger", "delete", "mail", "--yes", "--allow-missing"]).done();
+        if !line.contains("trigger create") {
+            let target = ["--topic", "mail", "--group", "mailer", "--target", "http://127.0.0.1:9/"];
+            server.run(&[&["trigger", "create", "mail"], &target[..]].concat()).done();
+        }
+        deploy(server, "dpl_1", 1);
         return line.to_owned();
     }
     if line.contains("topic") {

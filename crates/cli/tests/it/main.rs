@@ -1,5 +1,6 @@
 //! Tests of the binary itself.
 
+mod deploys;
 mod documents;
 mod examples;
 mod json;
@@ -11,5 +12,6 @@ mod sends;
 mod serving;
 mod starting;
 mod topics;
+mod triggers;
 mod verbs;
 mod works;

@@ -230,3 +230,23 @@ fn a_low_limit_on_descriptors_is_raised_as_far_as_it_may_be() {
     assert!(server.metric("process_max_fds") > 256.0);
     assert!(server.metric("process_open_fds") > 3.0);
 }
+
+#[test]
+fn the_runtime_cache_is_there_if_it_is_asked_for() {
+    let directory = directory();
+    let serve = || {
+        let mut command = millpond();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path());
+        command
+    };
+    let keep = |server: &Server| server.post("/v1/cache/k", &json!({ "n": 1 })).0;
+    assert_eq!(keep(&Server::start(directory.path())), 404);
+    for command in
+        [serve().args(["--runtime-cache", "8388608"]), serve().env("MILLPOND_RUNTIME_CACHE", "8388608")]
+    {
+        let server = Server::start_by(command);
+        assert_eq!(server.get("/v1/cache/k").0, 404, "nothing of it outlives a server");
+        assert_eq!(keep(&server), 200);
+        assert_eq!(server.get("/v1/cache/k"), (200, json!({ "n": 1 })));
+    }
+}

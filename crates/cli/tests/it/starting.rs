@@ -67,6 +67,8 @@ fn wrong_usage_has_its_own_exit_code() {
         (&["serve", "--log-format", "xml"], "possible values: json, text"),
         (&["serve", "--max-connections", "0"], "max-connections is 0, expected 1 to 1000000"),
         (&["serve", "--metrics-queues", "20001"], "metrics-queues is 20001, expected 0 to 20000"),
+        (&["serve", "--runtime-cache", "1"], "runtime-cache is 1, expected 8388608 to 1073741824"),
+        (&["serve", "--runtime-cache", "64MiB"], "invalid value '64MiB' for '--runtime-cache <BYTES>'"),
         (&["serve", "--vercel-region", "iad1"], "vercel-region is \"iad1\", expected REGION=ENVIRONMENT"),
         (&["serve", "--lissten", "127.0.0.1:0"], "unexpected argument"),
         (&["serf"], "unrecognized subcommand"),

@@ -5,5 +5,6 @@ mod lists;
 mod retries;
 mod server;
 mod topics;
+mod triggers;
 mod workers;
 mod workers_in_trouble;

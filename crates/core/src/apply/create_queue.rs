@@ -7,7 +7,7 @@ use crate::apply::Stop;
 use crate::command::{CreateQueue, Start};
 use crate::id::{LogNumber, QueueNumber, Sequence, Uid};
 use crate::limits;
-use crate::outcome::{DeadLetterProblem, Outcome, QueueView, Rejection, Why, show_duration};
+use crate::outcome::{DeadLetterProblem, Effect, Outcome, QueueView, Rejection, Why, show_duration};
 use crate::row::{CountersRow, QueueRow, Role};
 use crate::spec::{AtLimit, QueueSpec};
 use crate::stamp::{Stamp, mix};
@@ -48,6 +48,11 @@ impl Core {
         self.insert_queue(QueueState::new(row));
         self.follow(number);
         self.touch_queue(number);
+        if let (Role::Topic, Some(Named::Topic(topic))) = (role, Named::of(&create.name))
+            && self.triggers.any_for_topic(topic)
+        {
+            self.batch.effects.push(Effect::TopicMade { topic: topic.into() });
+        }
         if matches!(role, Role::Group { .. }) {
             self.begin_group(number, create.start, stamp);
         }

@@ -27,6 +27,9 @@ impl Core {
             let user = self.queues.get(number)?;
             names_it(&user.row.spec.at_limit).then(|| user.row.name.clone())
         });
+        let trigger =
+            self.triggers.iter().find(|row| row.spec.dead_letter_queue.as_ref() == Some(&delete.name));
+        let user = user.or_else(|| trigger.map(|row| format!("triggers/{}", row.id).into()));
         if let Some(by) = user
             && !delete.force
         {

@@ -13,7 +13,7 @@ use crate::command::{Lease, Reading, WaiterId};
 use crate::id::QueueNumber;
 use crate::limits;
 use crate::outcome::{Effect, Grant, Outcome, Rejection};
-use crate::row::{DeliveryState, ReadyKey, Role};
+use crate::row::{DeliveryState, Hold, ReadyKey, Role};
 use crate::stamp::Stamp;
 use crate::state::{Core, QueueState, Waiter};
 use crate::time::Timestamp;
@@ -39,7 +39,9 @@ impl Core {
                 return Err(Rejection::ConcurrencyReached { in_flight, limit }.into());
             }
         }
-        self.seen(number, stamp);
+        if !lease.reading.pushes {
+            self.seen(number, stamp);
+        }
         // Whoever waits already goes first, with what has just become due.
         self.serve(number, stamp);
         let fills_for = lease.max_wait.unwrap_or(lease.wait).min(lease.wait);
@@ -265,6 +267,7 @@ impl Core {
             row.lease_generation = self.next_generation(&row);
             row.state = DeliveryState::Leased;
             row.leased_at = stamp.now;
+            row.hold = Hold::Granted;
             row.due_at = until;
             row.delivery_count += 1;
             grants.push(Grant {

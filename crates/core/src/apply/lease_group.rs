@@ -5,7 +5,7 @@ use crate::apply::create_queue::draw_uid;
 use crate::command::Reading;
 use crate::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence};
 use crate::outcome::Grant;
-use crate::row::{CountersRow, DeliveryRow, DeliveryState, QueueRow, Role};
+use crate::row::{CountersRow, DeliveryRow, DeliveryState, Hold, QueueRow, Role};
 use crate::stamp::Stamp;
 use crate::state::{Core, Lane, Pick, Picked, QueueState, Waiter};
 use crate::time::Timestamp;
@@ -21,7 +21,7 @@ impl Core {
     /// How many more leases a group's limits allow, and those of a call.
     pub(crate) fn group_room(&self, number: QueueNumber, in_flight_max: Option<u32>) -> u64 {
         let Some(group) = self.queues.get(&number) else { return 0 };
-        let limit = group.leased_limit().min(in_flight_max.map_or(u64::MAX, u64::from));
+        let limit = self.group_limit(group).min(in_flight_max.map_or(u64::MAX, u64::from));
         limit.saturating_sub(self.group_leased(number))
     }
 
@@ -40,9 +40,8 @@ impl Core {
         let room = self.group_room(number, waiter.reading.in_flight_max);
         let most = usize::try_from(room.min(u64::from(waiter.max_messages))).unwrap_or(usize::MAX);
         let most = if waiter.reading.look { usize::try_from(waiter.max_messages).unwrap_or(1) } else { most };
-        let partition = waiter.reading.partition.as_deref();
         let picks = loop {
-            let lanes = self.lanes(number, partition);
+            let lanes = self.lanes_read(number, &waiter.reading);
             let found = self.picks(&lanes, order, most, stamp.now);
             for lane in found.unread {
                 let cursor = Some(self.cursor_of(number, lane, stamp));
@@ -70,7 +69,7 @@ impl Core {
         let grants: Vec<_> = grants.collect();
         if !waiter.reading.look {
             let (leased, limit) =
-                (self.group_leased(number), self.queues.get(&number).map(QueueState::leased_limit));
+                (self.group_leased(number), self.queues.get(&number).map(|group| self.group_limit(group)));
             assert!(
                 grants.is_empty() || Some(leased) <= limit,
                 "{leased} leases held after a grant, limit {limit:?}"
@@ -117,6 +116,7 @@ impl Core {
         row.lease_generation = self.next_generation(&row);
         row.state = DeliveryState::Leased;
         row.leased_at = stamp.now;
+        row.hold = Hold::Granted;
         row.due_at = until;
         row.delivery_count += 1;
         let grant = Grant {
@@ -147,6 +147,7 @@ impl Core {
             order_at: message.due_at,
             leased_at: Timestamp::ZERO,
             lease_generation: LeaseGeneration::default(),
+            hold: Hold::Granted,
             delivery_count: 0,
             failure_count: 0,
             lost_lease_count: 0,
@@ -210,6 +211,7 @@ impl Core {
         let mut state = QueueState::new(row);
         state.counters = CountersRow { position: start, ..state.counters };
         self.insert_queue(state);
+        self.follow(number);
         self.touch_queue(number);
         number
     }
@@ -252,7 +254,7 @@ impl Core {
                 || !part.leased.is_complete() && part.leased.len() == 0
                 || part.cursor().is_some_and(|cursor| cursor.scanning)
         };
-        let lanes = self.lanes(number, reading.partition.as_deref());
+        let lanes = self.lanes_read(number, reading);
         let mut parts = lanes.iter().flat_map(|lane| [Some(lane.log), lane.cursor]).flatten();
         self.restir.contains(&number)
             || parts.any(|part| self.restir.contains(&part) || self.queues.get(&part).is_some_and(unread))

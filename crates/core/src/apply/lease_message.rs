@@ -5,13 +5,15 @@ use crate::apply::Stop;
 use crate::apply::create_queue::check_duration;
 use crate::apply::lease::check_reading;
 use crate::change::{ProgressKey, RowKey};
-use crate::command::LeaseMessage;
-use crate::id::{LogNumber, QueueNumber};
+use crate::command::{LeaseMessage, Reading};
+use crate::id::{LeaseGeneration, LogNumber, QueueNumber};
 use crate::limits;
-use crate::outcome::{Outcome, Rejection};
-use crate::row::{DeliveryRow, DeliveryState, Role};
+use crate::outcome::{Grant, Outcome, Rejection};
+use crate::planted;
+use crate::row::{DeliveryRow, DeliveryState, Hold, Role};
 use crate::stamp::Stamp;
 use crate::state::{Core, Lane, Pick, Picked, QueueState, RunChange};
+use crate::time::Timestamp;
 
 impl Core {
     pub(super) fn lease_message(&mut self, lease: &LeaseMessage, stamp: &Stamp) -> Result<Outcome, Stop> {
@@ -26,7 +28,7 @@ impl Core {
         let message = lease.message;
         let not_found = || Stop::Rejected(Rejection::MessageNotFound { message });
         self.demand_messages(std::slice::from_ref(&message))?;
-        let lanes = self.lanes(number, lease.reading.partition.as_deref());
+        let lanes = self.lanes_read(number, &self.reading_by_id(&lease.reading));
         let row = self.rows.live(message.sequence).filter(|row| row.message_id() == message);
         let lane = row.and_then(|row| lanes.iter().find(|lane| lane.log == row.queue).copied());
         let (Some(row), Some(lane)) = (row.cloned(), lane) else { return Err(not_found()) };
@@ -44,6 +46,9 @@ impl Core {
         let pick = match self.progress_with(lane, &row)? {
             None => Pick { lane, what: Picked::Fresh(Box::new(row)) },
             Some(None) => return Err(Rejection::AlreadySettled { message }.into()),
+            Some(Some(own)) if self.is_reserved(&own, stamp.now) => {
+                return Ok(Outcome::Leased(vec![self.hand_over(own, lease, stamp)]));
+            }
             Some(Some(own)) => Pick { lane, what: self.take_again(own, stamp)? },
         };
         if lease.reading.look {
@@ -56,6 +61,12 @@ impl Core {
             Picked::Again(_) => pick,
         };
         Ok(Outcome::Leased(self.hand_out(number, pick, until, stamp).into_iter().collect()))
+    }
+
+    /// A handler of a deployment may have been told of a message of no partition.
+    fn reading_by_id(&self, reading: &Reading) -> Reading {
+        let deployed = reading.partition.as_deref().is_some_and(|id| self.triggers.has_deployment(id));
+        Reading { unpinned: reading.unpinned || deployed, ..reading.clone() }
     }
 
     /// A message whose delay is over is promoted before anybody has it.
@@ -109,11 +120,44 @@ impl Core {
         }
     }
 
+    /// A lease that nobody was told of goes to whoever asks for the message: the same hold, counted once.
+    fn hand_over(&mut self, mut row: DeliveryRow, lease: &LeaseMessage, stamp: &Stamp) -> Grant {
+        let leased_at = row.leased_at;
+        if !lease.reading.look {
+            row.hold = Hold::Granted;
+            row.delivery_count += u32::from(planted!(ReservedCountedTwice));
+            if planted!(ReservedLeasedAnew) {
+                row.lease_generation = self.next_generation(&row);
+            }
+            row.due_at = stamp.now.plus(self.lease_timeout(row.queue, lease.visibility_timeout));
+            self.write_row(row.clone());
+        }
+        Grant {
+            delivery: row.sequence,
+            message: row.message_id(),
+            generation: if lease.reading.look { LeaseGeneration::default() } else { row.lease_generation },
+            delivery_count: row.delivery_count,
+            leased_at,
+            lease_until: if lease.reading.look { stamp.now } else { row.due_at },
+            sent_at: row.sent_at,
+            expires_at: row.expires_at,
+            dead_letter: None,
+        }
+    }
+
+    /// Whether a delivery is held by a lease that nobody was told of.
+    fn is_reserved(&self, row: &DeliveryRow, now: Timestamp) -> bool {
+        row.state == DeliveryState::Leased
+            && row.hold == Hold::Reserved
+            && row.lease_generation >= self.environment.leases_void_below
+            && row.due_at > now
+    }
+
     fn check_in_flight(&self, number: QueueNumber, lease: &LeaseMessage) -> Result<(), Rejection> {
         if self.queues.get(&number).is_some_and(|group| group.row.paused_at.is_some()) {
             return Err(Rejection::Paused { name: lease.queue.clone() });
         }
-        let own = self.queues.get(&number).map_or(u64::MAX, QueueState::leased_limit);
+        let own = self.queues.get(&number).map_or(u64::MAX, |group| self.group_limit(group));
         let limit = lease.reading.in_flight_max.map_or(own, |most| own.min(u64::from(most)));
         let in_flight = self.group_leased(number);
         if in_flight >= limit {

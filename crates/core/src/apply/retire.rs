@@ -79,7 +79,9 @@ impl Core {
         let seen = |queue: &QueueState| queue.consumer_seen_at.unwrap_or(queue.row.created_at);
         let family = queue.and_then(QueueState::log).map(|log| &log.family);
         let groups = family.into_iter().flat_map(|family| family.groups.values()).filter(move |group| {
-            let unused = |group: &QueueState| group.waiters.is_empty() && now.since(seen(group)) > after;
+            let unused = |group: &QueueState| {
+                group.waiters.is_empty() && now.since(seen(group)) > after && !self.is_fed(group)
+            };
             self.queues.get(group).is_some_and(unused)
         });
         let partitions = family.into_iter().flat_map(|family| family.partitions.values());

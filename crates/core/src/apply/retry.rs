@@ -5,12 +5,13 @@
 
 use std::time::Duration;
 
-use crate::id::{QueueNumber, Sequence};
+use crate::change::MessageCopy;
+use crate::id::{LeaseGeneration, QueueNumber, Sequence};
 use crate::limits;
 use crate::planted;
 use crate::row::{DeadLetter, DeadReason, DeliveryRow, DeliveryState};
 use crate::spec::{AtLimit, Backoff, Counted, Gone, Order, QueueSpec};
-use crate::stamp::{Stamp, mix};
+use crate::stamp::{Stamp, mix, nonce};
 use crate::state::Core;
 use crate::time::Timestamp;
 
@@ -78,8 +79,9 @@ impl Core {
     fn put_out(&mut self, mut row: DeliveryRow, reason: DeadReason, stamp: &Stamp) {
         let Some(queue) = self.queues.get_mut(&row.queue) else { return };
         queue.counters.total_dead += 1;
-        let name = queue.row.name.clone();
         let at_limit = queue.row.spec.at_limit.clone();
+        let reader = self.reader_of(row.queue);
+        let name = self.queues.get(&reader).map(|queue| queue.row.name.clone()).unwrap_or_default();
         row.dead_letter = Some(Box::new(DeadLetter { at: stamp.now, reason, queue: name }));
         let rest = match &at_limit {
             AtLimit::Drop => Gone::Drop,
@@ -90,7 +92,11 @@ impl Core {
                     if planted!(MoveInTwoCommits) {
                         return self.move_later(row, target);
                     }
-                    self.move_row(row, target, stamp.now);
+                    if row.is_progress() {
+                        self.copy_out(row, target, stamp);
+                    } else {
+                        self.move_row(row, target, stamp.now);
+                    }
                     return;
                 }
                 *otherwise
@@ -119,6 +125,23 @@ impl Core {
         let by_retention = spec.retention.map_or(Timestamp::NEVER, |retention| row.sent_at.plus(retention));
         row.expires_at = by_retention.max(now.plus(limits::RETENTION_MIN));
         self.write_row(row);
+    }
+
+    /// Puts a message that a group gives up into a queue, as a message of its own: in its topic it stays.
+    fn copy_out(&mut self, row: DeliveryRow, target: QueueNumber, stamp: &Stamp) {
+        let sequence = self.draw_sequence();
+        self.batch.copies.push(MessageCopy { from: row.message, to: sequence });
+        let copy = DeliveryRow {
+            sequence,
+            message: sequence,
+            nonce: nonce(stamp.entropy, sequence.0),
+            lease_generation: LeaseGeneration::default(),
+            ..row.clone()
+        };
+        self.erase_row(row.sequence, true);
+        if !planted!(GroupCopyLost) {
+            self.move_row(copy, target, stamp.now);
+        }
     }
 
     /// Takes a lease back as if it had never been granted, but for its generation. Answers whether it was held.

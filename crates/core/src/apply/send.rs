@@ -14,7 +14,7 @@ use crate::id::{LeaseGeneration, QueueNumber, Sequence};
 use crate::limits::{self, CoreSettings};
 use crate::outcome::{Outcome, Rejection, Sent, show_duration};
 use crate::remembered::{Remembered, SentIds};
-use crate::row::{Data, DedupKey, DedupRow, DeliveryRow, DeliveryState, QueueRow, Role};
+use crate::row::{Data, DedupKey, DedupRow, DeliveryRow, DeliveryState, Hold, QueueRow, Role};
 use crate::stamp::{Stamp, mix, nonce};
 use crate::state::{Core, QueueState, Totals};
 use crate::time::Timestamp;
@@ -283,6 +283,7 @@ pub(super) fn new_row(
         leased_at: Timestamp::ZERO,
         expires_at: life.map_or(Timestamp::NEVER, |life| now.plus(life)),
         lease_generation: LeaseGeneration::default(),
+        hold: Hold::Granted,
         delivery_count: 0,
         failure_count: 0,
         lost_lease_count: 0,

@@ -18,7 +18,7 @@ use crate::id::{LeaseGeneration, QueueNumber, Sequence};
 use crate::limits;
 use crate::outcome::{Outcome, Rejection, Stale, WhyStale, show_duration};
 use crate::planted;
-use crate::row::{DeliveryRow, DeliveryState, Role};
+use crate::row::{DeliveryRow, DeliveryState, Hold, Role};
 use crate::stamp::Stamp;
 use crate::state::{Core, Named, QueueState, Totals};
 use crate::time::Timestamp;
@@ -83,6 +83,8 @@ impl Core {
                 SettleAction::Ack => self.ack(delivery, stamp.now),
                 SettleAction::Extend(timeout) => self.extend(delivery, timeout, stamp.now),
                 SettleAction::Nack(delay) => self.end_attempt(delivery, Ended::Nacked(delay), stamp),
+                SettleAction::EndCall => self.end_call(delivery, stamp),
+                SettleAction::Reserve => self.reserve(delivery),
             }
             self.note_asked(delivery, settlement.holder.asked_at.or(last));
         }
@@ -120,7 +122,14 @@ impl Core {
             return Err(Rejection::Unsuited { name: settlement.queue.clone(), wanted });
         }
         match settlement.action {
-            SettleAction::Ack | SettleAction::Extend(None) | SettleAction::Nack(None) => Ok(()),
+            SettleAction::Reserve if role == Role::Queue => {
+                Err(Rejection::Unsuited { name: settlement.queue.clone(), wanted: "a group" })
+            }
+            SettleAction::Ack
+            | SettleAction::EndCall
+            | SettleAction::Extend(None)
+            | SettleAction::Nack(None)
+            | SettleAction::Reserve => Ok(()),
             SettleAction::Extend(Some(timeout)) => {
                 check_duration("visibility_timeout", timeout, limits::LEASE_MIN, limits::LEASE_MAX)
             }
@@ -179,7 +188,8 @@ impl Core {
         let Some(log) = self.queues.get(&log) else { return false };
         match (log.row.role, Named::of(&log.row.name)) {
             (Role::Partition { .. }, Some(Named::Partition { id, .. })) => *id == **partition,
-            _ => false,
+            // Messages of none are pushed to a deployment, whose handlers name it.
+            _ => self.triggers.has_deployment(partition),
         }
     }
 
@@ -258,7 +268,41 @@ impl Core {
     fn extend(&mut self, sequence: Sequence, timeout: Option<Duration>, now: Timestamp) {
         let Some(mut row) = self.rows.live(sequence).cloned() else { return };
         row.due_at = now.plus(self.lease_timeout(row.queue, timeout));
+        row.hold = Hold::Extended;
         self.write_row(row);
+    }
+
+    /// The holder's call ended well. What it said by the end of its lease is when the message is wanted again; a message that it
+    /// never fetched is tried again like one whose push failed.
+    fn end_call(&mut self, sequence: Sequence, stamp: &Stamp) {
+        let Some(row) = self.rows.live(sequence) else { return };
+        match row.hold {
+            Hold::Granted if planted!(EndCallFreesAll) => {
+                self.end_attempt(sequence, Ended::Nacked(None), stamp);
+            }
+            Hold::Granted => {}
+            Hold::Extended if planted!(EndCallKeepsSlot) => {}
+            Hold::Extended => {
+                let wait = row.due_at.since(stamp.now);
+                self.end_attempt(sequence, Ended::Nacked(Some(wait)), stamp);
+            }
+            Hold::Reserved => self.end_attempt(sequence, Ended::Nacked(None), stamp),
+        }
+    }
+
+    fn reserve(&mut self, sequence: Sequence) {
+        let Some(mut row) = self.rows.live(sequence).cloned() else { return };
+        row.hold = Hold::Reserved;
+        self.write_row(row);
+    }
+
+    pub(super) fn lease_state(&self, queue: &str, lease: &LeaseRef, stamp: &Stamp) -> Result<Outcome, Stop> {
+        let number = self.existing(queue)?;
+        let missing = self.missing_leases(std::iter::once(lease));
+        if !missing.is_empty() {
+            return Err(Stop::Needs(missing));
+        }
+        Ok(Outcome::LeaseHeld(self.held(lease, number, stamp.now).map(|row| row.due_at)))
     }
 
     /// How long a lease lasts: as long as the call says, or else the queue.

@@ -55,13 +55,11 @@ impl Core {
     }
 
     fn put_queue(&mut self, number: QueueNumber, row: QueueRow) {
-        for part in self.followers(number) {
-            if let Some(queue) = self.queue_mut(part) {
-                queue.row.spec = row.spec.clone();
-            }
-        }
         if let Some(queue) = self.queue_mut(number) {
             queue.row = row;
+        }
+        for part in self.followers(number) {
+            self.follow(part);
         }
         self.touch_queue(number);
         self.batch.stirred.push(number);

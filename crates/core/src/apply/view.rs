@@ -66,23 +66,26 @@ impl Core {
         };
         let lease_end = || first(|part| part.leased.first().map(|key| key.due_at));
         if counters.ready > 0 {
-            if let Some(limit) = queue.row.spec.concurrency_max
-                && counters.leased >= u64::from(limit)
-            {
+            let limit = self.group_limit(queue);
+            if counters.leased >= limit {
+                let leased_max = queue.row.spec.leased_max;
+                if limit == u64::from(leased_max) && queue.row.spec.concurrency_max != Some(leased_max) {
+                    return Why::LeasedLimit { limit: leased_max };
+                }
+                let limit = u32::try_from(limit).unwrap_or(u32::MAX);
                 return Why::ConcurrencyFull { limit, until: lease_end() };
-            }
-            let limit = queue.row.spec.leased_max;
-            if counters.leased >= u64::from(limit) {
-                return Why::LeasedLimit { limit };
             }
             // A log hands nothing out itself.
             if queue.row.role.is_log() {
                 return Why::Delivering;
             }
             let seen = queue.consumer_seen_at;
-            let present = !queue.waiters.is_empty()
+            let polled = queue.waiters.iter().any(|(_, waiter)| !waiter.reading.pushes)
                 || seen.is_some_and(|seen| stamp.now.since(seen) < CONSUMER_ABSENT_AFTER);
-            return if present { Why::Delivering } else { Why::NoConsumer { since: seen } };
+            if polled {
+                return Why::Delivering;
+            }
+            return self.why_not_pushed(queue, stamp).unwrap_or(Why::NoConsumer { since: seen });
         }
         if counters.delayed > 0 {
             return Why::AllDelayed { until: first(|part| part.delayed.first().map(|key| key.due_at)) };
@@ -91,5 +94,27 @@ impl Core {
             return Why::AllLeased { until: lease_end() };
         }
         if counters.dead > 0 { Why::AllDead } else { Why::Empty }
+    }
+
+    /// Why the triggers of a group that has something ready push nothing, or that they do; `None`: it is no group, or nobody is to
+    /// push what is ready.
+    fn why_not_pushed(&self, group: &QueueState, stamp: &Stamp) -> Option<Why> {
+        let ready: Vec<_> = self.ready_lanes(group);
+        let pushers: Vec<_> =
+            ready.iter().filter_map(|log| self.trigger_over(group.number(), *log)).collect();
+        for trigger in &pushers {
+            if let Some(trouble) = self.triggers.trouble(&trigger.id) {
+                return Some(Why::TargetDown { trigger: trigger.id.clone(), trouble: trouble.clone() });
+            }
+        }
+        if !pushers.is_empty() {
+            let starts = pushers.iter().min_by_key(|trigger| trigger.starts_at())?;
+            let waits = starts.starts_at() > stamp.now;
+            let waiting = Why::TriggerStarts { trigger: starts.id.clone(), at: starts.starts_at() };
+            return Some(if waits { waiting } else { Why::Delivering });
+        }
+        let pinned: Option<Vec<_>> = ready.iter().map(|log| self.partition_of(*log)).collect();
+        let deployment = pinned?.first().copied()?;
+        Some(Why::NoDeployment { deployment: deployment.into() })
     }
 }

@@ -172,7 +172,7 @@ impl Core {
                 let found = if queue.group().is_some() {
                     let room = self.group_room(number, waiter.reading.in_flight_max);
                     let room = if waiter.reading.look { u64::MAX } else { room };
-                    let lanes = self.lanes(number, waiter.reading.partition.as_deref());
+                    let lanes = self.lanes_read(number, &waiter.reading);
                     let most = most.min(usize::try_from(room).unwrap_or(usize::MAX));
                     self.picks(&lanes, queue.row.spec.order, most, now).picks.len()
                 } else {

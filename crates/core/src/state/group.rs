@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence};
 use crate::limits;
 use crate::row::{CountersRow, DeliveryRow, QueueRow, Role};
-use crate::state::{Core, QueueState};
+use crate::state::{Core, Lane, QueueState};
 use crate::time::Timestamp;
 
 #[derive(Debug, Default)]
@@ -188,6 +188,8 @@ impl Core {
             _ => return,
         };
         let Some(spec) = self.queues.get(&leader).map(|leader| leader.row.spec.clone()) else { return };
+        let role = self.queues.get(&number).map(|queue| queue.row.role).unwrap_or_default();
+        let spec = self.overlaid_spec(role, spec);
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.row.spec = spec;
         }
@@ -251,22 +253,32 @@ impl Core {
 
     /// Messages of a topic that were never handed out to a group, and lie before it.
     fn fresh_count(&self, group: &QueueState, topic: QueueNumber) -> u64 {
-        let lanes = self.lanes_of(group, topic, None);
-        let count = lanes.iter().map(|lane| {
-            let Some((log, last)) = self.log_of(lane.log) else { return 0 };
-            let all = self.queues.get(&lane.log).map_or(0, |log| log.counters.ready);
-            let Some(cursor) = lane.cursor.and_then(|cursor| self.queues.get(&cursor)) else {
-                return all;
-            };
-            let position = cursor.counters.position;
-            let taken = cursor.cursor().into_iter().flat_map(|cursor| cursor.runs());
-            let taken: u64 = taken
-                .filter(|(first, _)| *first > position)
-                .map(|(first, last)| log.live_within(first, last))
-                .sum();
-            log.live_behind(position, last, all) - taken
-        });
-        count.sum()
+        self.lanes_of(group, topic, None).iter().map(|lane| self.fresh_in(lane)).sum()
+    }
+
+    /// Those of one log.
+    fn fresh_in(&self, lane: &Lane) -> u64 {
+        let Some((log, last)) = self.log_of(lane.log) else { return 0 };
+        let all = self.queues.get(&lane.log).map_or(0, |log| log.counters.ready);
+        let Some(cursor) = lane.cursor.and_then(|cursor| self.queues.get(&cursor)) else { return all };
+        let position = cursor.counters.position;
+        let taken = cursor.cursor().into_iter().flat_map(|cursor| cursor.runs());
+        let taken: u64 = taken
+            .filter(|(first, _)| *first > position)
+            .map(|(first, last)| log.live_within(first, last))
+            .sum();
+        log.live_behind(position, last, all) - taken
+    }
+
+    /// The logs in which a group has something ready.
+    pub(crate) fn ready_lanes(&self, group: &QueueState) -> Vec<QueueNumber> {
+        let Role::Group { topic } = group.row.role else { return Vec::new() };
+        let again = |lane: &Lane| {
+            let cursor = lane.cursor.and_then(|cursor| self.queues.get(&cursor));
+            cursor.map_or(0, |cursor| cursor.counters.ready)
+        };
+        let lanes = self.lanes_of(group, topic, None).into_iter();
+        lanes.filter(|lane| again(lane) + self.fresh_in(lane) > 0).map(|lane| lane.log).collect()
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::iter::Peekable;
 
 use crate::change::{Page, Scan};
+use crate::command::Reading;
 use crate::id::{LogNumber, QueueNumber, Sequence};
 use crate::row::{DeliveryRow, DeliveryState, ReadyKey, Role};
 use crate::spec::Order;
@@ -140,6 +141,18 @@ impl Core {
             },
             None => Vec::new(),
         }
+    }
+
+    /// Where a call reads the group of a number.
+    pub(crate) fn lanes_read(&self, number: QueueNumber, reading: &Reading) -> Vec<Lane> {
+        let mut lanes = self.lanes(number, reading.partition.as_deref());
+        if let (true, Some(group)) = (reading.unpinned, self.queues.get(&number))
+            && let (Role::Group { topic }, Some(cursors)) = (group.row.role, group.group())
+            && !lanes.iter().any(|lane| lane.log == topic)
+        {
+            lanes.push(Lane { log: topic, cursor: cursors.cursors.get(&topic).copied() });
+        }
+        lanes
     }
 
     fn fresh(&self, lane: Lane, now: Timestamp) -> Option<Fresh<'_>> {

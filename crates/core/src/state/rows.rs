@@ -161,6 +161,7 @@ mod tests {
             leased_at: Timestamp::ZERO,
             expires_at: Timestamp::NEVER,
             lease_generation: LeaseGeneration(1),
+            hold: crate::row::Hold::Granted,
             delivery_count: 1,
             failure_count: 0,
             lost_lease_count: 0,

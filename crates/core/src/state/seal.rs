@@ -47,6 +47,14 @@ impl Core {
         changes.runs_removed = batch.runs_removed.into_iter().collect();
         let run = |((cursor, first), last)| RunRow { cursor, first, last };
         changes.runs_put = batch.runs_put.into_iter().map(run).collect();
+        changes.copies = batch.copies.into_iter().filter(|copy| self.rows.live(copy.to).is_some()).collect();
+        for id in batch.triggers {
+            match self.triggers.get(&id) {
+                Some(row) => changes.triggers_put.push(row.clone()),
+                None => changes.triggers_removed.push(id),
+            }
+        }
+        changes.secret = batch.secret_touched.then(|| self.secret.clone());
         self.rows.looked_up.clear();
         // Also without a commit: sweeps and stale settles bring rows that change nothing.
         self.evict_cached();

@@ -6,6 +6,7 @@
 
 mod answers;
 mod store;
+mod triggers;
 mod words;
 mod world;
 

@@ -24,6 +24,8 @@ mod topics;
 mod topics_by_id;
 mod topics_far_behind;
 mod topics_partitions;
+mod triggers;
+mod triggers_push;
 mod update_queue;
 mod uploads;
 mod waiters;

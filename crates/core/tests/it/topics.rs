@@ -612,7 +612,7 @@ fn groups_that_nobody_reads_are_removed_and_so_are_empty_partitions() {
         lease queue=topics/t/groups/h
         -> a#2 deliveries=2 until=360060
         list groups
-        -> topics/t/groups/g ready=1 why=no_consumer since=unknown, topics/t/groups/h leased=1 why=all_leased until=360060
+        -> topics/t/groups/g ready=1 why=no_deployment p, topics/t/groups/h leased=1 why=all_leased until=360060
         list partitions
         -> topics/t/partitions/p ready=1 why=delivering
         after 69h

@@ -14,7 +14,7 @@ use crate::clock::{Reading, StampClock};
 use crate::commit::CommitFailure;
 use crate::driver::slot::{Failed, Failure, OpenEnvironment, Phase, Slot, State};
 use crate::driver::{Shared, lock, unavailable};
-use crate::environment::{Doubt, Environment, Leftovers};
+use crate::environment::{Doubt, Environment, Leftovers, PushNotice};
 
 /// First wait before a store is opened again; doubled up to the longest.
 const REOPEN_WAIT_MIN: Duration = Duration::from_millis(50);
@@ -58,6 +58,8 @@ impl Slot {
                 self.set_failed(false);
                 self.set_open(true);
                 if again {
+                    // What became of a commit that changed triggers may not have been known.
+                    shared.notify_pushers(&self.name, PushNotice::Triggers);
                     // Last: who sees it counted sees it open.
                     shared.counters.reopened.fetch_add(1, Ordering::Release);
                 }

@@ -183,6 +183,7 @@ impl Slot {
                     let work = WriteWork::Commit { changes, commands, handed_over_at };
                     shared.write(self, WriteJob { slot, opening, work });
                 }
+                Action::Push(notice) => shared.notify_pushers(&self.name, notice),
                 Action::Contents(id, messages) => read(ReadWork::Contents(id, messages)),
                 Action::Rows(id, keys) => read(ReadWork::Rows(id, keys)),
                 Action::Scan(id, scan) => read(ReadWork::Scan(id, scan)),

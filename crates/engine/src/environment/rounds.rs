@@ -7,7 +7,9 @@ use millpond_core::{ChangeSet, Command, DeliveryChange, Effect, Outcome, RowKey,
 
 use super::answers::Wanted;
 use super::reads::OpenRead;
-use super::{Action, BUSY_AFTER_MAIL, Environment, InFlight, Mail, READ_ROUNDS_MAX, command_bytes};
+use super::{
+    Action, BUSY_AFTER_MAIL, Environment, InFlight, Mail, PushNotice, READ_ROUNDS_MAX, command_bytes,
+};
 
 impl Environment {
     /// One round at the time of `stamp`. Does nothing while the pipeline is full.
@@ -140,7 +142,17 @@ impl Environment {
 
     fn carry_out_effects(&mut self, answers: &mut Vec<Wanted>) {
         for effect in self.core.take_effects() {
-            let Effect::Answered { waiter, outcome } = effect;
+            let (waiter, outcome) = match effect {
+                Effect::Answered { waiter, outcome } => (waiter, outcome),
+                Effect::TriggersChanged => {
+                    self.push_notices.push(PushNotice::Triggers);
+                    continue;
+                }
+                Effect::TopicMade { topic } => {
+                    self.push_notices.push(PushNotice::Topic(topic));
+                    continue;
+                }
+            };
             match self.waiters.remove(&waiter) {
                 Some((ticket, _)) => answers.push(Wanted { ticket, outcome }),
                 // The caller has left in this very round: what it was granted goes back.
@@ -173,20 +185,28 @@ impl Environment {
             self.keep_contents(changes);
         }
         let answers = self.attach_contents(answers, actions);
+        let notices = std::mem::take(&mut self.push_notices);
         match changes {
             Some(changes) if planted!(AnswerBeforeCommit) => {
-                self.commits.push_back(InFlight { commit: changes.commit, commands, answers: Vec::new() });
+                let commit = changes.commit;
+                self.commits.push_back(InFlight { commit, commands, answers: Vec::new(), notices });
                 actions.push(Action::Commit(Box::new(changes)));
                 self.release(answers, actions);
             }
             Some(changes) => {
-                self.commits.push_back(InFlight { commit: changes.commit, commands, answers });
+                self.commits.push_back(InFlight { commit: changes.commit, commands, answers, notices });
                 actions.push(Action::Commit(Box::new(changes)));
             }
             // Nothing changed: wait for what was applied before.
             None => match self.commits.back_mut() {
-                Some(last) => last.answers.extend(answers),
-                None => self.release(answers, actions),
+                Some(last) => {
+                    last.answers.extend(answers);
+                    last.notices.extend(notices);
+                }
+                None => {
+                    self.release(answers, actions);
+                    actions.extend(notices.into_iter().map(Action::Push));
+                }
             },
         }
     }
@@ -194,6 +214,11 @@ impl Environment {
     fn keep_contents(&mut self, changes: &ChangeSet) {
         for message in &changes.messages {
             self.contents.insert(changes.commit, message.sequence, Arc::clone(&message.content));
+        }
+        for copy in &changes.copies {
+            if let Some(content) = self.contents.get(copy.from).cloned() {
+                self.contents.insert(changes.commit, copy.to, content);
+            }
         }
         for change in &changes.deliveries {
             if let DeliveryChange::Remove(sequence) = change {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use millpond_api::lease::{LeasedMessage, render_leased, render_leased_batch};
 use millpond_api::message::{Message, MessageDeath, MessageState};
-use millpond_api::name::{Kind, QueueName, ResourceName};
-use millpond_api::{AttributeValue, DataKind, Event, time};
+use millpond_api::name::{Kind, ResourceName};
+use millpond_api::{AttributeValue, DataKind, Event, time, vercel};
 use millpond_core::command::NewMessage;
 use millpond_core::id::MessageId;
 use millpond_core::outcome::Grant;
@@ -37,13 +37,7 @@ pub(crate) fn content_of(event: Event) -> MessageContent {
 pub(crate) fn content_type_of(content: &MessageContent) -> Result<String, ApiError> {
     let event = Event::from_stored(&content.attributes, None)
         .map_err(|error| ApiError::internal(format!("stored attributes cannot be read: {error}")))?;
-    let by_kind = match content.data_kind {
-        row::DataKind::Json => "application/json",
-        row::DataKind::Binary | row::DataKind::None | row::DataKind::Text => "application/octet-stream",
-    };
-    // It goes into headers, where not everything can stand.
-    let printable = |text: &&str| text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-    Ok(event.text("datacontenttype").filter(printable).unwrap_or(by_kind).to_owned())
+    Ok(vercel::content_type(&event, kind_from_core(content.data_kind)).to_owned())
 }
 
 /// Where data is that is too large to be in an answer; `None`: it is in there.
@@ -101,8 +95,10 @@ pub(crate) fn message_of(
     let id = row.message_id();
     let dead_letter = row.dead_letter.as_deref();
     let death = dead_letter.map(|dead| {
-        let queue = QueueName::new(place.environment.name.clone(), &dead.queue)?;
-        Ok::<_, ApiError>(MessageDeath { time: dead.at.as_millis(), reason: reason_of(dead.reason), queue })
+        // A group is named by its path; of a queue the id is told.
+        let within = if dead.queue.contains('/') { "" } else { "queues/" };
+        let queue = format!("{}/{within}{}", place.environment.name, dead.queue);
+        MessageDeath { time: dead.at.as_millis(), reason: reason_of(dead.reason), queue }
     });
     let state = state_from_core(row.state);
     let home = place.name_of(&place.queue()?)?;
@@ -122,7 +118,7 @@ pub(crate) fn message_of(
         visible_time: due_in(MessageState::Delayed),
         lease_expire_time: due_in(MessageState::Leased),
         expire_time: row.expires_at.as_millis(),
-        dead_letter: death.transpose()?,
+        dead_letter: death,
         finish_time: due_in(MessageState::Completed).or(due_in(MessageState::Cancelled)),
         size_bytes: row.size_bytes,
     })

@@ -15,34 +15,55 @@ pub(crate) fn why_of(view: &QueueView) -> Why {
     let ready = numbered(counts.ready, "ready");
     let because =
         |reason: &str, detail: String| Why { reason: reason.to_owned(), detail, since: None, until: None };
-    match view.why {
+    match &view.why {
         CoreWhy::Paused { since } => {
-            because("paused", format!("paused since {}", at(since))).since(Some(since))
+            because("paused", format!("paused since {}", at(*since))).since(Some(*since))
         }
         CoreWhy::ConcurrencyFull { limit, until } => {
             let detail =
-                format!("{ready}, but {}, which is concurrency_max", numbered(limit.into(), "leased"));
-            because("concurrency_full", detail).until(until, "the first lease ends")
+                format!("{ready}, but {}, which is concurrency_max", numbered((*limit).into(), "leased"));
+            because("concurrency_full", detail).until(*until, "the first lease ends")
         }
         CoreWhy::LeasedLimit { limit } => {
-            let detail = format!("{ready}, but {}, which is leased_max", numbered(limit.into(), "leased"));
+            let detail = format!("{ready}, but {}, which is leased_max", numbered((*limit).into(), "leased"));
             because("leased_limit", detail)
         }
         CoreWhy::NoConsumer { since: None } => {
             because("no_consumer", format!("{ready} and nobody has ever asked for {}", pronoun(counts.ready)))
         }
         CoreWhy::NoConsumer { since: Some(since) } => {
-            let detail = format!("{ready} and nobody has asked since {}", at(since));
-            because("no_consumer", detail).since(Some(since))
+            let detail = format!("{ready} and nobody has asked since {}", at(*since));
+            because("no_consumer", detail).since(Some(*since))
+        }
+        CoreWhy::TargetDown { trigger, trouble } => {
+            let detail = format!(
+                "{ready}, but the target of trigger {trigger} cannot be reached since {}: {}",
+                at(trouble.since),
+                trouble.error
+            );
+            because("target_down", detail)
+                .since(Some(trouble.since))
+                .until(Some(trouble.next_try), "it is tried again")
+        }
+        CoreWhy::TriggerStarts { trigger, at } => {
+            because("trigger_starts", format!("{ready}, and trigger {trigger} was made lately"))
+                .until(Some(*at), "it begins")
+        }
+        CoreWhy::NoDeployment { deployment } => {
+            let detail = format!(
+                "{ready}, sent by deployment {deployment}, which has no trigger for this group; they wait until they \
+                 expire, or that deployment is deployed"
+            );
+            because("no_deployment", detail)
         }
         CoreWhy::Delivering => because("delivering", format!("{ready} and being handed out")),
         CoreWhy::AllDelayed { until } => {
             because("all_delayed", format!("{}, nothing is ready", numbered(counts.delayed, "delayed")))
-                .until(until, "the first is ready")
+                .until(*until, "the first is ready")
         }
         CoreWhy::AllLeased { until } => {
             because("all_leased", format!("{}, nothing else is left", numbered(counts.leased, "leased")))
-                .until(until, "the first lease ends")
+                .until(*until, "the first lease ends")
         }
         CoreWhy::AllDead => because(
             "all_dead",

@@ -3,6 +3,7 @@
 use millpond_api::name::Kind;
 use millpond_api::{ErrorCode, time};
 use millpond_core::Rejection;
+use millpond_core::command::TriggersOf;
 use millpond_core::outcome::DeadLetterProblem;
 use millpond_core::time::Timestamp;
 
@@ -55,9 +56,7 @@ impl From<Rejection> for ApiError {
             Rejection::OutOfRange { field, value, limit } => out_of_range(field, value, limit),
             Rejection::Paused { name } => of_state(format!("{} is paused", called(&name).1)),
             Rejection::QueueAlreadyExists { name } => already_exists(&name),
-            Rejection::QueueInUse { by } => {
-                of_state(format!("it is the dead-letter queue of {by}; force deletes it even so"))
-            }
+            Rejection::QueueInUse { by } => of_state(in_use(&by)),
             Rejection::QueueLimit { what, limit } => queue_limit(what, limit),
             Rejection::QueueNotFound { name } => not_found(&name),
             Rejection::RunLimit { limit } => run_limit(limit),
@@ -65,6 +64,13 @@ impl From<Rejection> for ApiError {
                 Self::new(ErrorCode::StorageFull, "the store has no room for new messages")
                     .retry_after_ms(RETRY_UNAVAILABLE_MS)
             }
+            Rejection::TriggerAlreadyExists { id } => {
+                Self::new(ErrorCode::TriggerAlreadyExists, format!("trigger {id} exists already"))
+                    .about("trigger_id")
+            }
+            Rejection::TriggerLimit { limit } => trigger_limit(limit),
+            Rejection::TriggerNotFound { of } => trigger_not_found(&of),
+            Rejection::TriggerOverlaps { id, other } => trigger_overlaps(&id, &other),
             Rejection::Unsuited { name, wanted } => {
                 Self::new(ErrorCode::UnsuitedResource, format!("{name} does not do this, expected {wanted}"))
             }
@@ -108,6 +114,12 @@ fn dead_letter_queue_invalid(name: &str, problem: DeadLetterProblem) -> ApiError
     ApiError::field(field, name, format!("{field} is {name}, {why}"))
 }
 
+/// Whose dead letters go to a queue: another queue's, or a trigger's.
+fn in_use(by: &str) -> String {
+    let by = by.strip_prefix("triggers/").map_or(by.to_owned(), |id| format!("trigger {id}"));
+    format!("it is the dead-letter queue of {by}; force deletes it even so")
+}
+
 fn not_found(name: &str) -> ApiError {
     let (kind, called) = called(name);
     let code = match kind {
@@ -144,6 +156,26 @@ fn room(code: ErrorCode, what: &str, held: u64, more: u64, limit: u64) -> ApiErr
 fn run_limit(limit: usize) -> ApiError {
     let detail = format!("the group took {limit} runs of messages out of their order, which is the limit");
     ApiError::limited(ErrorCode::RunLimit, detail, limit)
+}
+
+fn trigger_limit(limit: usize) -> ApiError {
+    let detail = format!("the environment would have more than {limit} triggers");
+    ApiError::limited(ErrorCode::TriggerLimit, detail, limit)
+}
+
+fn trigger_not_found(of: &TriggersOf) -> ApiError {
+    let (code, detail) = match of {
+        TriggersOf::Deployment(id) => {
+            (ErrorCode::DeploymentNotFound, format!("deployment {id} has no triggers"))
+        }
+        TriggersOf::Id(id) => (ErrorCode::TriggerNotFound, format!("trigger {id} does not exist")),
+    };
+    ApiError::new(code, detail)
+}
+
+fn trigger_overlaps(id: &str, other: &str) -> ApiError {
+    let detail = format!("trigger {other} is for the same group and for topics of trigger {id}");
+    ApiError::new(ErrorCode::TriggerOverlaps, detail).about("topic")
 }
 
 fn upload_limit(what: &str, limit: u64) -> ApiError {

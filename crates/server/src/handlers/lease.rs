@@ -41,7 +41,8 @@ pub(super) async fn lease(
         Some(group) => {
             let name = place.part(Kind::Group, &group.group)?;
             let partition = group.partition.map(Into::into);
-            let reading = Reading { partition, in_flight_max: group.max_in_flight, look: false };
+            let reading =
+                Reading { partition, in_flight_max: group.max_in_flight, look: false, ..Reading::default() };
             (name.clone(), reading, vec![make(name, queue::start_to_core(group.start))])
         }
     };

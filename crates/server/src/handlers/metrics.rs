@@ -15,7 +15,7 @@ use crate::metrics::MEDIA_TYPE;
 
 pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     Query::of(request.uri(), &[])?;
-    let page = app.metrics.page(&app.engine).await?;
+    let page = app.metrics.page(&app.engine, app.runtime_cache.as_ref()).await?;
     let mut response = Response::new(Body::from(page));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     Ok(response)

@@ -93,7 +93,8 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
 /// The name by the id from the query, by the name in the body, or by an id that the server makes.
 fn new_name(given: Option<Box<str>>, body: &QueueBody, place: &Place<'_>) -> Result<Box<str>, ApiError> {
     let Some(name) = &body.name else {
-        return given.map_or_else(|| place.member(place.kind.id_parameter(), &made_id(place.kind)), Ok);
+        return given
+            .map_or_else(|| place.member(place.kind.id_parameter(), &made_id(&place.kind.noun()[..1])), Ok);
     };
     let own = match given {
         Some(given) => given,
@@ -107,10 +108,11 @@ fn new_name(given: Option<Box<str>>, body: &QueueBody, place: &Place<'_>) -> Res
     Ok(own)
 }
 
-fn made_id(kind: Kind) -> String {
+/// An id that nobody has, for all that can be known, and that starts so.
+pub(super) fn made_id(prefix: &str) -> String {
     let random = RandomState::new().hash_one("id");
     let digit = |at: usize| ID_ALPHABET[usize::try_from((random >> (5 * at)) & 31).unwrap_or(0)];
-    kind.noun().chars().take(1).chain((0..ID_LENGTH).map(|at| char::from(digit(at)))).collect()
+    prefix.chars().chain((0..ID_LENGTH).map(|at| char::from(digit(at)))).collect()
 }
 
 pub(crate) async fn get_or_why(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {

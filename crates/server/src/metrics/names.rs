@@ -194,6 +194,24 @@ pub(super) const ENVIRONMENTS_LEFT_OUT: Family = family(
     "Environments that are not shown because they did not answer in time or are too many.",
 );
 
+// The runtime cache.
+pub(super) const CACHE_VALUES: Family =
+    family("millpond_cache_values", Gauge, "Values in the runtime cache.");
+pub(super) const CACHE_BYTES: Family = family(
+    "millpond_cache_bytes",
+    Gauge,
+    "Bytes of keys, values and tags in the runtime cache, with what it costs to keep them.",
+);
+pub(super) const CACHE_BYTES_MAX: Family =
+    family("millpond_cache_bytes_max", Gauge, "Bytes that the runtime cache may hold; 0: it is off.");
+pub(super) const CACHE_HITS: Family =
+    family("millpond_cache_hits_total", Counter, "Values that the runtime cache was asked for and had.");
+pub(super) const CACHE_MISSES: Family = family(
+    "millpond_cache_misses_total",
+    Counter,
+    "Values that the runtime cache was asked for and did not have, or not in time.",
+);
+
 // The process; names that all exporters share.
 pub(super) const PROCESS_RESIDENT_MEMORY: Family =
     family("process_resident_memory_bytes", Gauge, "Resident memory, in bytes.");

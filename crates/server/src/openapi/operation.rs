@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_api::ErrorCode;
-use millpond_api::limits::MESSAGE_ID_BYTES_MAX;
+use millpond_api::limits::{MESSAGE_ID_BYTES_MAX, VERCEL_CACHE_KEY_BYTES_MAX};
 use millpond_api::problem;
 use millpond_api::schema::{about, component, id, problem_of, text, topic_id};
+use millpond_api::vercel::cache::FRESH;
 use millpond_core::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use serde_json::{Map, Value, json};
 
@@ -123,6 +124,12 @@ impl Operation {
         self.answers_as(JSON, component(name))
     }
 
+    /// The answer has this header besides.
+    pub(super) fn answer_header(mut self, name: &'static str) -> Self {
+        self.answer_headers.push(name);
+        self
+    }
+
     pub(super) fn answers_as(mut self, media_type: &'static str, schema: Value) -> Self {
         self.answers.push((media_type, schema));
         self
@@ -188,7 +195,8 @@ fn path_parameters(path: &str) -> Vec<Value> {
     let names = path.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
     let parameter = |name: &str| {
         let schema = match name {
-            "group" | "partition" | "topic" => topic_id(),
+            "deployment" | "group" | "partition" | "topic" | "trigger" => topic_id(),
+            "key" => text(1..=VERCEL_CACHE_KEY_BYTES_MAX),
             "message" => text(1..=MESSAGE_ID_BYTES_MAX),
             _ => id(),
         };
@@ -243,5 +251,6 @@ pub(super) fn headers() -> Value {
         ),
         "Millpond-Request-Id": header(string(), "Names the request in the server's log.", true),
         "Retry-After": header(seconds, "Seconds to wait before the next try.", false),
+        "X-Vercel-Cache-State": header(json!({ "type": "string", "const": FRESH }), "`fresh`.", true),
     })
 }

@@ -52,6 +52,8 @@ pub(super) async fn receive(app: &App, call: &Call<'_>) -> Result<Response, Refu
 
 fn reading(call: &Call<'_>, options: &ReceiveOptions) -> Reading {
     Reading {
+        unpinned: false,
+        pushes: false,
         partition: call.deployment.map(Into::into),
         in_flight_max: options.max_concurrency,
         look: options.visibility.is_none(),

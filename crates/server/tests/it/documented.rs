@@ -4,11 +4,14 @@
 //! nothing is answered that is not written down.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use jsonschema::Validator;
+use millpond_engine::{Engine, EngineSettings};
+use millpond_server::{App, CONNECTIONS, RUNTIME_CACHE_BYTES_MIN};
+use millpond_store::MemoryDisk;
 use serde_json::{Value, json};
 
 use crate::harness::{Reply, Server};
@@ -141,11 +144,15 @@ async fn the_document_is_served() {
 
 #[tokio::test]
 async fn every_documented_operation_is_routed() {
-    let server = Server::start().await;
+    let engine = Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()));
+    let cached = |app: App| app.with_runtime_cache(RUNTIME_CACHE_BYTES_MIN);
+    let server = Server::made(engine, CONNECTIONS, cached).await;
     let paths = DOCUMENT.whole["paths"].as_object().expect("an object");
     for (template, item) in paths {
-        let path = ["org", "project", "env", "queue", "topic", "group", "partition", "message"]
+        let names = ["org", "project", "env", "queue", "topic", "group", "partition", "message", "key"];
+        let path = names
             .iter()
+            .chain(&["trigger", "deployment"])
             .fold(template.clone(), |path, name| path.replace(&format!("{{{name}}}"), "x"));
         for method in item.as_object().expect("an object").keys() {
             let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method");

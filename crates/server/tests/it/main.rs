@@ -1,9 +1,12 @@
 //! Black-box tests: through the router without a socket, and of connections over real ones.
 
+mod cache;
 mod connections;
 mod dead_letters;
+mod deployments;
 mod documented;
 mod errors;
+mod fake_pushes;
 mod gate;
 mod guards;
 mod hang_ups;
@@ -25,6 +28,7 @@ mod sylphx;
 mod too_many;
 mod topic_messages;
 mod topic_resources;
+mod triggers;
 mod updates;
 mod uploads;
 mod vercel;

@@ -24,6 +24,7 @@ impl Auditor {
         demand!(other.is_none(), "{} was asked for and {other:?} was granted", lease.message);
         if grants.is_empty() {
             // It left before its content was read.
+            self.perhaps_taken_back(lease, answered.index);
             let gone =
                 self.message(&lease.message).is_none_or(|known| self.may_be_taken_out(known, answered));
             demand!(gone, "{} was granted without its content", lease.message);
@@ -40,7 +41,11 @@ impl Auditor {
         let own = self.delivery(Some(group), &id);
         let skipped = self.queues.get(&group).zip(self.by_id.get(&id));
         let skipped = skipped.is_some_and(|(group, token)| group.perhaps_skipped.contains_key(token));
-        let unsure = skipped || self.unseen_of(Some(group), id).is_some();
+        let taken = own.is_some_and(|own| self.is_being_taken(own));
+        let unsure = skipped || taken || self.unseen_of(Some(group), id).is_some();
+        let reserved = own.is_some_and(|own| self.is_surely_reserved(own, answered));
+        let reserved = reserved && !matches!(rejection, Rejection::MessageNotFound { .. });
+        demand!(!reserved, "{id} is reserved, and {lease:?} was refused: {rejection:?}");
         let held = own.is_some_and(|own| self.is_held(own, answered.stamp));
         let allowed = match rejection {
             Rejection::MessageNotFound { message } => {
@@ -85,9 +90,13 @@ impl Auditor {
         let topic = names::topic_of(&lease.queue).unwrap_or_default();
         let log = self.queues.get(&known.queue).filter(|log| log.alive).map(|log| &*log.name);
         let pinned = lease.reading.partition.as_ref().map(|pinned| names::partition(topic, pinned));
+        let since = answered.submitted.index;
+        let told = |of: &str| self.triggers.was_deployed(of, since).1;
+        let told = lease.reading.partition.as_deref().is_some_and(told);
+        let unpinned = lease.reading.unpinned || told;
         let reads = match (&pinned, log) {
             (_, None) => false,
-            (Some(pinned), Some(log)) => **pinned == *log,
+            (Some(pinned), Some(log)) => **pinned == *log || unpinned && log == topic,
             (None, Some(log)) => log == topic || names::topic_of(log) == Some(topic),
         };
         reads && known.life == Life::Alive && known.expires.0 > answered.stamp
@@ -105,8 +114,11 @@ impl Auditor {
     ) -> bool {
         let Some(known) = self.queues.get(&group) else { return false };
         let own = |spec: &QueueSpec| spec.concurrency_max.unwrap_or(u32::MAX).min(spec.leased_max);
-        let mut limits = known.specs_since(answered.submitted.index).map(own);
-        let fits = limits.any(|own| own.min(in_flight_max.unwrap_or(u32::MAX)) == limit)
+        let since = answered.submitted.index;
+        let by_triggers = self.trigger_limits_since(known, since);
+        let mut limits = known.specs_since(since).map(own);
+        let own_max = in_flight_max.unwrap_or(u32::MAX);
+        let fits = limits.any(|own| by_triggers.iter().any(|other| own.min(*other).min(own_max) == limit))
             || in_flight_max == Some(limit);
         fits && in_flight >= u64::from(limit) && self.leased_of(group, answered).contains(&in_flight)
     }

@@ -80,6 +80,15 @@ impl<'a> Doubt<'a> {
                 self.messages.insert((None, wanted.message));
             }
             Command::FinishUpload(finish) => self.sends.push(&finish.send),
+            Command::LeaseMessage(lease) if !lease.reading.look => {
+                // It may be another's lease that it got, and that is taken back.
+                let reader = auditor.reader_named(&lease.queue);
+                let own = auditor.delivery(reader, &lease.message).filter(|_| reader.is_some());
+                let last = own.and_then(|own| own.grants.keys().next_back());
+                let last = last.map(|generation| (reader, lease.message, *generation));
+                self.undone.extend(last);
+                self.leases.extend(last);
+            }
             Command::MoveMessages(moves) => self.afresh.extend(&moves.messages),
             Command::Revive(revive) => self.afresh.extend(&revive.messages),
             Command::Send(send) => self.sends.push(send),
@@ -102,12 +111,18 @@ impl<'a> Doubt<'a> {
             | Command::CancelUpload(_)
             | Command::CancelWait(_)
             | Command::CloseData(_)
+            | Command::DeleteTriggers(_)
             | Command::GetMessage(_)
             | Command::GetQueue { .. }
             | Command::Lease(_)
             | Command::LeaseMessage(_)
+            | Command::LeaseState { .. }
             | Command::ListQueues { .. }
+            | Command::ListTriggers
             | Command::OpenData(_)
+            | Command::PutTriggers(_)
+            | Command::ReportTrigger { .. }
+            | Command::SetSecret(_)
             | Command::SetSpace { .. }
             | Command::Tick => {}
         }
@@ -149,8 +164,11 @@ impl<'a> Stored<'a> {
     /// `auditor` knows the cursors of the dump.
     pub(super) fn of(dump: &'a MemoryDump, auditor: &Auditor) -> Self {
         let queues: BTreeMap<QueueNumber, _> = dump.queues.iter().map(|row| (row.number, row)).collect();
-        let tokens: BTreeMap<Sequence, Token> =
-            dump.messages.iter().map(|row| (row.sequence, token_of(&row.content))).collect();
+        let tokens: BTreeMap<Sequence, Token> = dump
+            .messages
+            .iter()
+            .map(|row| (row.sequence, auditor.token_named(row.sequence, &row.content)))
+            .collect();
         let live = dump
             .deliveries
             .iter()

@@ -9,7 +9,7 @@ use millpond_core::time::Timestamp;
 
 use crate::auditor::queue::within;
 use crate::auditor::{
-    Answered, Auditor, Breach, Ended, Grant, Life, Message, Token, Verdict, demand, token_of,
+    Answered, Auditor, Breach, Ended, Grant, Hold, Life, Message, Token, Verdict, demand, token_of,
 };
 use crate::names;
 
@@ -44,6 +44,10 @@ impl Auditor {
             let id = message.id;
             demand!(id == grant.message, "message {token} was granted as {}, sent as {id}", grant.message);
             demand!(message.content == *content, "{id} came with other content than was sent");
+            if self.is_about_reservation(asked, grant, (number, token), answered) {
+                self.reservation_taken(asked, grant, (number, token), answered)?;
+                return Ok(());
+            }
             self.check_visible(asked, grant, number, message, answered)?;
             if asked.reading.look {
                 self.shown_to_group(grant, number, token, answered)?;
@@ -101,8 +105,17 @@ impl Auditor {
             let until = (grant.lease_until, grant.lease_until);
             let granted_at = grant.leased_at;
             let ended = Ended::PerhapsUndone;
-            let made =
-                Grant { queue: number, asked: 0, granted_at, until, ended, void: false, asked_at: None };
+            let made = Grant {
+                queue: number,
+                asked: 0,
+                granted_at,
+                until,
+                ended,
+                void: false,
+                asked_at: None,
+                hold: Hold::Unsure,
+                hold_changed: 0,
+            };
             known.grants.insert(grant.generation, made);
             known.changed = index;
         }
@@ -134,7 +147,10 @@ impl Auditor {
         if let Some(pinned) = &asked.reading.partition {
             let log = self.queues.get(&message.queue).map(|log| &*log.name).unwrap_or_default();
             let named = names::topic_of(asked.name).map(|topic| names::partition(topic, pinned));
-            demand!(named.as_deref() == Some(log), "{id} of {log} was granted to a reader of {pinned}");
+            let told = asked.by_id && self.triggers.was_deployed(pinned, index).0;
+            let unpinned = (asked.reading.unpinned || told) && names::kind_of(log) == names::Kind::Topic;
+            let reads = unpinned || named.as_deref() == Some(log);
+            demand!(reads, "{id} of {log} was granted to a reader of {pinned}");
         }
         demand!(
             message.purged.is_none_or(|purged| at <= purged),
@@ -186,7 +202,8 @@ impl Auditor {
             made.purged = Some(Timestamp::NEVER);
         }
         let known = self.progress.entry((number, token)).or_insert(made);
-        let newer = known.check_granted_again(asked.name, grant)?;
+        let newer =
+            known.check_granted_again(asked.name, grant, self.taking.contains(&(asked.name.into(), id)))?;
         let most = known.deliveries().1;
         demand!(
             newer || unseen || grant.delivery_count <= most + 1,
@@ -202,8 +219,11 @@ impl Auditor {
             ended: Ended::Open,
             void: false,
             asked_at: None,
+            hold: Hold::Granted,
+            hold_changed: 0,
         };
         let Some(known) = self.progress.get(&(number, token)) else { return Ok(()) };
+        self.check_not_before(known, grant)?;
         if !newer {
             self.check_counts(known, grant)?;
         }

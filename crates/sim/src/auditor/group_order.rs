@@ -20,6 +20,8 @@ pub(super) struct HandedOfLog {
     asked: u64,
     /// The partition that it read, by name; `None`: all.
     pinned: Option<Box<str>>,
+    /// It read messages of no partition as well.
+    unpinned: bool,
     /// `None`: nothing.
     got: Option<Got>,
 }
@@ -34,7 +36,8 @@ struct Got {
 
 impl HandedOfLog {
     fn reads(&self, log: &str) -> bool {
-        self.pinned.as_deref().is_none_or(|pinned| log.contains("/partitions/") && id_of(log) == pinned)
+        let of_none = !log.contains("/partitions/");
+        self.pinned.as_deref().is_none_or(|pinned| if of_none { self.unpinned } else { id_of(log) == pinned })
     }
 }
 
@@ -50,9 +53,12 @@ impl Auditor {
         let Some(group) = self.queues.get(&number) else { return };
         let asked = answered.submitted.index;
         let is_limited = |spec: &QueueSpec| spec.concurrency_max.is_some() || spec.leased_max < 1_000;
-        let limited = reading.in_flight_max.is_some() || group.specs_since(asked).any(is_limited);
+        let by_triggers = self.trigger_limits_since(group, asked).into_iter().any(|limit| limit < u32::MAX);
+        let limited =
+            reading.in_flight_max.is_some() || by_triggers || group.specs_since(asked).any(is_limited);
         let prompt = answered.stamp.since(answered.submitted.stamp) < LEASE_MIN;
-        let made = |at, got| HandedOfLog { at, asked, pinned: reading.partition.clone(), got };
+        let (pinned, unpinned) = (&reading.partition, reading.unpinned);
+        let made = |at, got| HandedOfLog { at, asked, pinned: pinned.clone(), unpinned, got };
         let mut handed = Vec::new();
         if grants.is_empty() && !limited && prompt {
             handed.push(made(answered.stamp, None));

@@ -20,12 +20,24 @@ pub(super) struct Acked {
 }
 
 impl Auditor {
-    /// Whether a delivery is of the partition that its holder names.
-    pub(super) fn suits(&self, own: &Message, settlement: &Settlement) -> bool {
-        let Some(partition) = &settlement.holder.partition else { return true };
+    /// Whether a delivery may be of the partition that its holder names, and whether it certainly is. Messages of none are pushed to
+    /// deployments, whose handlers name these.
+    pub(super) fn suits(
+        &self,
+        own: &Message,
+        settlement: &Settlement,
+        answered: &Answered<'_>,
+    ) -> (bool, bool) {
+        let Some(partition) = &settlement.holder.partition else { return (true, true) };
         let sent = self.message(&own.id).filter(|_| own.reader.is_some());
-        let log = sent.and_then(|sent| self.queues.get(&sent.queue));
-        log.is_some_and(|log| kind_of(&log.name) == Kind::Partition && id_of(&log.name) == &**partition)
+        let Some(log) = sent.and_then(|sent| self.queues.get(&sent.queue)) else { return (false, false) };
+        match kind_of(&log.name) {
+            Kind::Partition => {
+                let is_its = id_of(&log.name) == &**partition;
+                (is_its, is_its)
+            }
+            _ => self.triggers.was_deployed(partition, answered.submitted.index),
+        }
     }
 
     /// Whether the holder of a lease asked for something else later, by its own clock, that came earlier.
@@ -108,7 +120,11 @@ impl Auditor {
         let lately = lately.is_some_and(|acked| acked.at.plus(ACK_REMEMBERED_FOR) > answered.stamp);
         demand!(!remembered || !lately, "{lease:?} was acked, and is stale because it is {why:?}");
         let own = self.delivery(Some(group), &lease.message).filter(|own| own.delivery == lease.delivery);
-        let Some(own) = own.filter(|own| self.suits(own, settlement)) else {
+        let suits = own.map_or((false, false), |own| self.suits(own, settlement, answered));
+        if suits == (true, false) {
+            return Ok(());
+        }
+        let Some(own) = own.filter(|_| suits.0) else {
             let unknown = self.unseen_of(Some(group), lease.message).is_none();
             let look = lease.generation == LeaseGeneration::default();
             let expected = if look { WhyStale::Returned } else { WhyStale::Unknown };

@@ -12,9 +12,7 @@ use millpond_core::time::Timestamp;
 use crate::auditor::group_lease::Asked;
 use crate::auditor::order::{Handed, Place};
 use crate::auditor::queue::within;
-use crate::auditor::{
-    Answered, Auditor, Breach, Ended, Grant, Life, Message, Reader, Verdict, demand, token_of,
-};
+use crate::auditor::{Answered, Auditor, Breach, Ended, Grant, Hold, Life, Message, Reader, Verdict, demand};
 use crate::names::{Kind, kind_of};
 
 impl Auditor {
@@ -34,7 +32,8 @@ impl Auditor {
             return Ok(());
         };
         for (grant, content) in grants.iter().zip(answered.contents) {
-            self.grant(lease, grant, number, token_of(content), answered)?;
+            let token = self.token_named(grant.message.sequence, content);
+            self.grant(lease, grant, number, token, answered)?;
             let known = self.message(&grant.message);
             demand!(
                 known.is_some_and(|message| message.content == *content),
@@ -66,6 +65,8 @@ impl Auditor {
                 ended: Ended::PerhapsUndone,
                 void: false,
                 asked_at: None,
+                hold: Hold::Unsure,
+                hold_changed: 0,
             };
             if let Some(message) = self.messages.get_mut(&token) {
                 message.grants.insert(grant.generation, made);
@@ -173,6 +174,7 @@ impl Auditor {
             "{id} was granted at {granted_at:?}, before its delay was over"
         );
         demand!(grant.delivery == message.delivery, "{id} was granted as delivery {}", grant.delivery);
+        self.check_not_before(message, grant)?;
         message.check_holds(grant, granted_at)?;
         if late {
             self.count_late(token, grant, number);
@@ -185,6 +187,12 @@ impl Auditor {
         if first && !unseen && grant.delivery_count == 1 {
             self.check_not_passed_over(message, granted_at)?;
         }
+        self.note_grant(grant, (number, token), answered);
+        Ok(())
+    }
+
+    fn note_grant(&mut self, grant: &Granted, (number, token): (QueueNumber, u64), answered: &Answered<'_>) {
+        let granted_at = grant.leased_at;
         let until = (grant.lease_until, grant.lease_until);
         let asked = answered.submitted.index;
         if let Some(message) = self.messages.get_mut(&token) {
@@ -195,11 +203,20 @@ impl Auditor {
             } else {
                 Ended::Open
             };
-            let made = Grant { queue: number, asked, granted_at, until, ended, void: false, asked_at: None };
+            let made = Grant {
+                queue: number,
+                asked,
+                granted_at,
+                until,
+                ended,
+                void: false,
+                asked_at: None,
+                hold: Hold::Granted,
+                hold_changed: 0,
+            };
             message.grants.insert(grant.generation, made);
             message.changed = answered.index;
         }
-        Ok(())
     }
 
     /// A message that was met in a new queue had been granted there before.
@@ -254,6 +271,7 @@ impl Auditor {
         message.queue = number;
         message.moved = true;
         message.purged = None;
+        message.not_before = None;
         message.dead_at = None;
         message.home = grant.dead_letter.as_ref().map(|dead| dead.queue.clone());
         message.expires = (earliest, latest);
@@ -267,7 +285,6 @@ impl Auditor {
 
     /// No more deliveries than the limit allows.
     pub(super) fn check_counts(&self, message: &Message, grant: &Granted) -> Verdict {
-        let Some(queue) = self.queues.get(&message.queue) else { return Ok(()) };
         let newest = message.grants.range(grant.generation..).next().is_none();
         let least = message.deliveries().0;
         demand!(
@@ -285,14 +302,13 @@ impl Auditor {
             spent < limit.max
         };
         // What counted when its last lease ended.
-        let mut limits =
-            queue.specs_since(message.asked_before(grant.generation)).map(|spec| spec.attempt_limit);
+        let policies = self.policies_since(message, message.asked_before(grant.generation));
         demand!(
-            limits.any(|limit| limit.is_none_or(has_attempt)),
+            policies.iter().map(|spec| spec.attempt_limit).any(|limit| limit.is_none_or(has_attempt)),
             "{} was granted for the {}th time, limit {:?}",
             message.id,
             grant.delivery_count,
-            queue.spec.attempt_limit
+            policies.last().and_then(|spec| spec.attempt_limit)
         );
         Ok(())
     }
@@ -306,7 +322,10 @@ impl Auditor {
     ) -> Verdict {
         let Some(queue) = self.queues.get(&number) else { return Ok(()) };
         let limit = |spec: &QueueSpec| spec.concurrency_max.unwrap_or(u32::MAX).min(spec.leased_max);
-        let limit = queue.specs_since(answered.submitted.index).map(limit).max().unwrap_or(u32::MAX);
+        let since = answered.submitted.index;
+        let limit = queue.specs_since(since).map(limit).max().unwrap_or(u32::MAX);
+        let by_triggers = self.trigger_limits_since(queue, since).into_iter().max();
+        let limit = limit.min(by_triggers.unwrap_or(u32::MAX));
         let held = self.held_in(number, at);
         demand!(
             held <= usize::try_from(limit).unwrap_or(usize::MAX),
@@ -319,7 +338,9 @@ impl Auditor {
     /// Leases of a queue or a group that were certainly held at a time.
     pub(super) fn held_in(&self, number: QueueNumber, at: Timestamp) -> usize {
         let held = |grant: &&Grant| grant.queue == number && grant.granted_at <= at && grant.is_held(at);
-        let alive = |message: &&Message| message.life == Life::Alive && self.is_reachable(message);
+        let alive = |message: &&Message| {
+            message.life == Life::Alive && self.is_reachable(message) && !self.is_being_taken(message)
+        };
         let alive = self.deliveries_in(number).filter(alive);
         alive.filter(|message| message.grants.values().rev().take(1).any(|one| held(&one))).count()
     }

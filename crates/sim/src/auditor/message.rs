@@ -10,7 +10,7 @@ use millpond_core::row::{DeliveryRow, DeliveryState, MessageContent};
 use millpond_core::spec::{Counted, QueueSpec};
 use millpond_core::time::Timestamp;
 
-use crate::auditor::{Breach, QueueModel, Reader, Verdict, demand};
+use crate::auditor::{Breach, Hold, QueueModel, Reader, Verdict, demand};
 
 /// Names a message before it has an id: its attributes.
 pub type Token = u64;
@@ -61,6 +61,10 @@ pub struct Grant {
     pub void: bool,
     /// When its holder last asked for something by its own clock, if the environment remembers that.
     pub asked_at: Option<Timestamp>,
+    /// What is known of it beyond its end.
+    pub hold: Hold,
+    /// The last answer that changed that.
+    pub hold_changed: u64,
 }
 
 impl Grant {
@@ -154,6 +158,8 @@ pub struct Message {
     pub unsure: LeaseGeneration,
     /// A purge found it: from when on it may not be granted.
     pub purged: Option<Timestamp>,
+    /// It was given back under a lease, until then.
+    pub not_before: Option<(LeaseGeneration, Timestamp)>,
     /// Its leases.
     pub grants: BTreeMap<LeaseGeneration, Grant>,
     /// Where counting begins.
@@ -188,6 +194,7 @@ impl Message {
             floor: LeaseGeneration(0),
             unsure: LeaseGeneration(0),
             purged: None,
+            not_before: None,
             grants: BTreeMap::new(),
             base: Base::default(),
             life: Life::Alive,
@@ -290,10 +297,16 @@ impl Message {
     }
 
     /// A group may have been granted this of what it has. Answers whether what came after was answered first: contents may take
-    /// a while.
-    pub(super) fn check_granted_again(&self, name: &str, grant: &Granted) -> Result<bool, Breach> {
+    /// a while. `taken`: somebody may have got the lease before and not heard of it.
+    pub(super) fn check_granted_again(
+        &self,
+        name: &str,
+        grant: &Granted,
+        taken: bool,
+    ) -> Result<bool, Breach> {
         let (id, at) = (self.id, grant.leased_at);
         let newer = self.grants.keys().next_back().is_some_and(|newest| *newest > grant.generation);
+        let newer = newer || grant.generation <= self.unsure;
         demand!(newer || self.life == Life::Alive, "{id} came back to {name}: it was {:?}", self.life);
         demand!(
             grant.delivery == self.delivery && grant.delivery != id.sequence,
@@ -306,7 +319,9 @@ impl Message {
             "{id} was purged at {:?} and granted at {at:?}",
             self.purged
         );
-        self.check_holds(grant, at)?;
+        if !taken {
+            self.check_holds(grant, at)?;
+        }
         Ok(newer)
     }
 
@@ -329,6 +344,7 @@ impl Message {
             }
         }
         self.purged = None;
+        self.not_before = None;
         self.dead_at = None;
         self.home = None;
         self.changed = index;
@@ -367,6 +383,7 @@ impl Message {
         for (generation, grant) in &mut self.grants {
             if leased && *generation == row.lease_generation {
                 grant.until = (row.due_at, row.due_at);
+                grant.hold = row.hold.into();
             } else if grant.ended == Ended::Open {
                 grant.ended = if taken_back(*generation) { Ended::Undone } else { Ended::Lapsed };
             }

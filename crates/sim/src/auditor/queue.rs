@@ -11,7 +11,7 @@ use millpond_core::time::Timestamp;
 use crate::auditor::group_order::HandedOfLog;
 use crate::auditor::order::Handed;
 use crate::auditor::{Answered, Auditor, Token, Verdict, demand};
-use crate::names::topic_of;
+use crate::names::{id_of, topic_of};
 
 /// One queue.
 #[derive(Clone, Debug)]
@@ -144,6 +144,9 @@ impl Auditor {
         demand!(!self.queues.contains_key(&row.number), "queue number {} was given twice", row.number);
         self.names.insert(row.name.clone(), row.number);
         self.name_changes.insert(row.name.clone(), index);
+        if row.role == Role::Topic {
+            self.topic_made(id_of(&row.name));
+        }
         let mut made = QueueModel::new(row, index);
         made.begun = match (row.role, start) {
             (Role::Group { .. }, Start::Latest) => Some(Begun::Latest(index, answered.stamp)),
@@ -209,7 +212,8 @@ impl Auditor {
             Some(Role::Group { .. }) => return self.purged_group(number, count, answered),
             _ => return self.purged_logs(number, count, answered),
         }
-        let highest = self.by_id.keys().map(|id| id.sequence).max().unwrap_or_default();
+        let certain = self.messages.values().filter(|message| !self.is_tentative(message));
+        let highest = certain.map(|message| message.id.sequence).max().unwrap_or_default();
         let Some(queue) = self.queues.get_mut(&number) else { return Ok(()) };
         queue.etag.clear();
         if target != PurgeTarget::DeadLetters {

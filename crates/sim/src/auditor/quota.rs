@@ -28,7 +28,9 @@ impl Auditor {
     fn held_at_least(&self, answered: &Answered<'_>) -> Amount {
         let doubt = Doubt::about(&[], self);
         let stays = |message: &&Message| {
-            message.life == Life::Alive && !self.may_be_gone(message, &doubt, answered.stamp)
+            message.life == Life::Alive
+                && !self.is_tentative(message)
+                && !self.may_be_gone(message, &doubt, answered.stamp)
         };
         Amount::of(self.messages.values().filter(stays).map(|message| &*message.content))
     }

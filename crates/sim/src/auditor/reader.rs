@@ -5,7 +5,7 @@ use millpond_core::row::{DeliveryRow, DeliveryState, QueueRow, Role};
 use millpond_core::time::Timestamp;
 use millpond_core::{ChangeSet, DeliveryChange};
 
-use crate::auditor::{Auditor, Message, Token};
+use crate::auditor::{Auditor, Message, Token, Verdict};
 
 /// A group; `None`: the queue that the message is in.
 pub type Reader = Option<QueueNumber>;
@@ -47,7 +47,9 @@ impl Auditor {
 
     /// Whether somebody certainly holds a delivery.
     pub(super) fn is_held(&self, own: &Message, now: Timestamp) -> bool {
-        self.is_reachable(own) && own.grants.values().any(|grant| grant.is_held(now))
+        self.is_reachable(own)
+            && !self.is_being_taken(own)
+            && own.grants.values().any(|grant| grant.is_held(now))
     }
 
     /// The deliveries that a queue or a group may have leased.
@@ -89,7 +91,7 @@ impl Auditor {
     }
 
     /// A commit is on its way.
-    pub fn told(&mut self, changes: &ChangeSet, index: u64) {
+    pub fn told(&mut self, changes: &ChangeSet, index: u64) -> Verdict {
         self.know_cursors(&changes.queues_put);
         for change in &changes.deliveries {
             match change {
@@ -105,6 +107,7 @@ impl Auditor {
                 }
             }
         }
+        self.told_copies(changes, index)
     }
 
     fn know_owner(&mut self, row: &DeliveryRow) {

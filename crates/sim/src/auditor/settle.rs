@@ -10,17 +10,23 @@ use crate::auditor::{Answered, Auditor, Breach, Ended, Life, Message, Verdict, d
 
 impl Auditor {
     /// Whether a lease is certainly over, certainly held, or neither.
-    fn standing(&self, settlement: &Settlement, answered: &Answered<'_>) -> (bool, bool) {
+    pub(super) fn standing(&self, settlement: &Settlement, answered: &Answered<'_>) -> (bool, bool) {
         let lease = settlement.lease;
         let own = self.delivery(self.reader_named(&settlement.queue), &lease.message);
         let suits = |own: &&Message| {
-            own.delivery == lease.delivery && self.suits(own, settlement) && self.is_reachable(own)
+            own.delivery == lease.delivery
+                && self.suits(own, settlement, answered).0
+                && self.is_reachable(own)
         };
         let own = own.filter(suits);
         let Some(grant) = own.and_then(|own| own.grants.get(&lease.generation)) else {
             return (true, false);
         };
         let same = self.names.get(&settlement.queue) == Some(&grant.queue);
+        let unsure = |own: &Message| self.is_being_taken(own) || !self.suits(own, settlement, answered).1;
+        if own.is_some_and(unsure) {
+            return (!same, false);
+        }
         (!same || grant.is_over(answered.submitted.stamp), same && grant.is_held(answered.stamp))
     }
 
@@ -41,10 +47,12 @@ impl Auditor {
         let lease = settlement.lease;
         let (over, _) = self.standing(settlement, answered);
         demand!(!over, "{lease:?} is stale and was settled: {:?}", settlement.action);
+        let reader = self.reader_named(&settlement.queue);
         if self.comes_late(settlement) {
+            // Who took the reservation meanwhile has a clock of its own.
+            self.perhaps_late(reader, settlement, answered.index);
             return Ok(());
         }
-        let reader = self.reader_named(&settlement.queue);
         self.check_within_life(reader, settlement, answered)?;
         let Some(token) = self.by_id.get(&lease.message).copied() else { return Ok(()) };
         let queues = &self.queues;
@@ -76,6 +84,7 @@ impl Auditor {
                 self.acks.extend(reader.map(|group| Acked { group, lease, at: answered.submitted.stamp }));
             }
             SettleAction::Nack(_) => grant.ended = Ended::Nacked,
+            SettleAction::EndCall | SettleAction::Reserve => {}
             SettleAction::Extend(timeout) => {
                 // Without a time of its own it lasts as long as the queue said at any time since it was asked for.
                 let specs = queues.get(&grant.queue).into_iter();
@@ -88,6 +97,7 @@ impl Auditor {
                 grant.until = (answered.submitted.stamp.plus(shortest), answered.stamp.plus(longest));
             }
         }
+        self.hold_settled(settlement, (reader, token), answered);
         Ok(())
     }
 

@@ -27,6 +27,7 @@ impl Auditor {
         for send in &doubt.sends {
             self.learn_send(send, dump, &stored, &doubt, (now, index))?;
         }
+        self.settle_copies(&stored, &doubt, (now, index))?;
         for token in stored.rows.keys() {
             demand!(self.messages.contains_key(token), "message {token} is stored and was never sent");
         }
@@ -117,7 +118,7 @@ impl Auditor {
         // What a lost command took back was never granted, and the policies count that it had before.
         let asked =
             message.asked_without(|generation| doubt.undone.contains(&(message.reader, id, generation)));
-        let specs: Vec<&QueueSpec> = queue.specs_since(asked).collect();
+        let specs = self.policies_since(message, asked);
         let may_be_out = |spec: &QueueSpec| doubtful || message.may_be_out(spec);
         demand!(row.message_id() == id, "{id} is stored as {}", row.message_id());
         demand!(
@@ -171,7 +172,8 @@ impl Auditor {
                 demand!(allowed, "{id} has no attempt left and is {:?}", row.state);
             }
             DeliveryState::Leased => {
-                let known = message.grants.contains_key(&row.lease_generation);
+                let grant = message.grants.get(&row.lease_generation);
+                let known = grant.is_some_and(|grant| !grant.is_settled());
                 demand!(known || doubtful, "{id} is leased under {} to nobody", row.lease_generation);
             }
             DeliveryState::Completed | DeliveryState::Cancelled => {}
@@ -218,6 +220,8 @@ impl Auditor {
                 ended: Ended::PerhapsUndone,
                 void: false,
                 asked_at: None,
+                hold: row.hold.into(),
+                hold_changed: 0,
             };
             message.grants.entry(row.lease_generation).or_insert(unseen);
             let history = self.history.entry((reader, row.message_id())).or_default();
@@ -244,10 +248,14 @@ impl Auditor {
             return true;
         }
         let doubtful = doubt.is_about(message);
-        let mut specs = queue.specs_since(message.last_asked());
-        specs.any(|spec| {
+        let specs = self.policies_since(message, message.last_asked());
+        specs.iter().any(|spec| {
             if !(doubtful || message.may_be_out(spec)) {
                 return false;
+            }
+            if message.reader.is_some() {
+                let kept = self.keeps_dead(&spec.at_limit, message.sent_index);
+                return !kept || self.is_copied(message);
             }
             if !self.keeps_dead(&spec.at_limit, message.sent_index) {
                 return true;

@@ -30,6 +30,7 @@ impl Auditor {
                 continue;
             }
             let unused = self.unused_go && matches!(kind_of(&name), Kind::Group | Kind::Partition);
+            let unused = unused && !self.is_fed(&name);
             demand!(doubt.is_about_name(&name) || unused, "queue {name} is not stored any more");
             // It may have been changed before it was deleted.
             if let Some(queue) = self.queues.get_mut(&number) {

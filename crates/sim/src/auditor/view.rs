@@ -75,6 +75,8 @@ impl Auditor {
     /// Whether a message certainly was in a queue, and in the same state, all the time since a look was asked for.
     pub fn is_certain(&self, message: &Message, number: QueueNumber, answered: &Answered<'_>) -> bool {
         let unleased = message.grants.is_empty() && message.base.generation == LeaseGeneration(0);
+        // A purge may have met it.
+        let unleased = unleased && !message.moved;
         message.life == Life::Alive
             && self.is_within(message.queue, number)
             && self.queues.get(&message.queue).is_some_and(|queue| queue.alive)

@@ -7,7 +7,7 @@ use millpond_engine::environment::{Action, EnvironmentAnswer, Ticket};
 use millpond_store::MemoryDump;
 
 use super::World;
-use crate::auditor::{Answered, Breach, Submitted, Verdict, demand};
+use crate::auditor::{Answered, Breach, Submitted, Verdict, demand, token_of};
 use crate::faults::Fault;
 use crate::names::{Kind, kind_of};
 use crate::workload::{Hand, Reading, Sending, data_of, predict};
@@ -36,6 +36,14 @@ impl World {
                 let reader = self.auditor.reader_of(grant.delivery);
                 self.auditor.unseen.remove(&(reader, grant.message, grant.generation));
             }
+        }
+        let taking = self.tickets.values().filter_map(|one| match &one.command {
+            Command::LeaseMessage(lease) if !lease.reading.look => Some((lease.queue.clone(), lease.message)),
+            _ => None,
+        });
+        self.auditor.note_taking(taking);
+        if self.auditor.takes_reservation(&submitted.command, &answer.outcome) {
+            self.coverage.reservation();
         }
         predict(&mut self.auditor, &answered)?;
         self.workload.look_on(&submitted.command, &answer.outcome);
@@ -106,7 +114,8 @@ impl World {
                 }
             }
             (Command::OpenData(open), Outcome::Data(DataView { pin: Some(pin), .. })) => {
-                let token = self.auditor.by_id.get(&open.message).copied().filter(|_| !gone);
+                let message = self.auditor.message(&open.message).filter(|_| !gone);
+                let token = message.map(|message| token_of(&message.content));
                 match token {
                     Some(token) => self.workload.readings.push(Reading { pin: *pin, token, next: 0 }),
                     None => drop(self.submit(Command::CloseData(*pin))),
@@ -154,6 +163,8 @@ impl World {
             let Some(view) = self.look_at(&name)? else { continue };
             let Some(number) = self.auditor.names.get(&name) else { continue };
             let counters = view.counters;
+            let now = self.environment.stamp();
+            self.auditor.check_why_of_group(&view, (now, now))?;
             if kind_of(&name) != Kind::Queue {
                 let known = amounts.get(number).copied().unwrap_or_default();
                 let counted = [counters.ready, counters.delayed, counters.leased];
@@ -210,6 +221,9 @@ impl World {
                     Action::Rows(id, keys) => {
                         let rows = self.io.rows_now(&keys)?;
                         self.environment.rows_read(id, rows);
+                    }
+                    Action::Push(notice) => {
+                        return Err(Breach(format!("{command:?} tells of {notice:?}")));
                     }
                     Action::Scan(id, scan) => {
                         let page = self.io.page_now(&scan)?;

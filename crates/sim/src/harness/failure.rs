@@ -1,6 +1,7 @@
 //! The end of a memory and the beginning of the next: failed commits, crashes, restores, other owners.
 
 use millpond_core::Command;
+use millpond_core::row::{SecretRow, TriggerRow};
 use millpond_core::time::Timestamp;
 use millpond_engine::CommitFailure;
 use millpond_engine::clock::StampClock;
@@ -23,7 +24,11 @@ pub(super) struct Opening {
     pub(super) environment: Environment,
     pub(super) stamps: StampClock,
     pub(super) lineage: Lineage,
+    pub(super) triggers: StoredTriggers,
 }
+
+/// Triggers and the secret, as they are stored.
+pub(super) type StoredTriggers = (Vec<TriggerRow>, SecretRow);
 
 /// Opens the environment as a driver does.
 pub(super) fn open(
@@ -38,8 +43,9 @@ pub(super) fn open(
     let reading = clock.read();
     let stamps = StampClock::new(opened.environment.stamp, reading);
     let lineage = opened.lineage;
+    let triggers = (opened.triggers.clone(), opened.secret.clone());
     let environment = Environment::new(settings, opened, Timestamp::from_millis(reading.wall_millis));
-    Ok(Opening { io, environment, stamps, lineage })
+    Ok(Opening { io, environment, stamps, lineage, triggers })
 }
 
 impl World {
@@ -88,6 +94,7 @@ impl World {
         self.disk.heal_flushes();
         self.io = opened.io;
         self.stamps = opened.stamps;
+        self.opened_triggers = opened.triggers;
         let old = std::mem::replace(&mut self.environment, opened.environment);
         self.auditor.failed();
         self.workload.lose_uploads();
@@ -111,6 +118,8 @@ impl World {
 
     fn compare(&mut self, lost: &[Submitted], now: Timestamp) -> Verdict {
         let dump = self.dump()?;
+        self.auditor.note_taking(std::iter::empty());
+        self.auditor.compare_triggers(&self.opened_triggers, lost, self.index)?;
         self.auditor.compare(&dump, lost, now, self.index)?;
         self.check()
     }
@@ -209,6 +218,13 @@ impl World {
         }
         lost.extend(self.abandoned.iter().filter_map(|ticket| self.tickets.get(ticket)).cloned());
         self.compare(&lost, self.highest_stamp)?;
+        for submitted in &lost {
+            if let Command::LeaseMessage(lease) = &submitted.command
+                && !lease.reading.look
+            {
+                self.auditor.perhaps_taken_back(lease, self.index);
+            }
+        }
         self.environment.resume(left);
         let stamp = self.environment.stamp();
         for submitted in self.tickets.values_mut() {

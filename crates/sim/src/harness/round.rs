@@ -1,5 +1,6 @@
 //! What the engine asks for, what it is told, and what breaks meanwhile.
 
+use millpond_core::id::CommitSequence;
 use millpond_engine::environment::{Action, Ticket};
 
 use super::World;
@@ -14,7 +15,7 @@ impl World {
             match action {
                 Action::Commit(changes) => {
                     self.trace.note_commit(&changes);
-                    self.auditor.told(&changes, self.index);
+                    self.auditor.told(&changes, self.index)?;
                     self.io.commit(*changes);
                 }
                 Action::Rows(id, keys) => {
@@ -27,9 +28,14 @@ impl World {
                     self.io.ask(id, Question::Scan(scan));
                 }
                 Action::Answer(ticket, answer) => self.answer(ticket, &answer)?,
+                Action::Push(notice) => {
+                    self.trace.note(|| format!("push: {notice:?}"));
+                    self.coverage.notice(&notice);
+                    self.auditor.told_pushers(&notice)?;
+                }
             }
         }
-        Ok(())
+        self.auditor.check_pushers_told(false)
     }
 
     pub(super) fn handle(&mut self, event: Event) -> Verdict {
@@ -47,6 +53,8 @@ impl World {
                     self.coverage.fault(fault);
                 }
                 self.environment.committed(commit, &mut actions);
+                self.carry_out(actions)?;
+                return self.check_copies(commit);
             }
             Event::Failed(failure) => return self.commit_failed(&failure),
             Event::Rows(id, rows) => self.environment.rows_read(id, rows),
@@ -57,6 +65,16 @@ impl World {
             }
         }
         self.carry_out(actions)
+    }
+
+    /// What groups gave up in a commit that is durable is in queues, as it was.
+    fn check_copies(&mut self, commit: CommitSequence) -> Verdict {
+        let copies = self.auditor.copies_durable(commit, self.index, self.environment.stamp())?;
+        if copies.is_empty() {
+            return Ok(());
+        }
+        self.coverage.copies(copies.len());
+        self.auditor.check_copied(&copies, &self.dump()?)
     }
 
     pub(super) fn break_something(&mut self) -> Verdict {

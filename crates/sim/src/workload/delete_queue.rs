@@ -1,6 +1,7 @@
 //! Removes a queue.
 
 use millpond_core::command::DeleteQueue;
+use millpond_core::row::TriggerRow;
 use millpond_core::spec::AtLimit;
 use millpond_core::{Command, Outcome, Rejection};
 
@@ -25,7 +26,9 @@ pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
 
 fn is_used(auditor: &Auditor, name: &str) -> bool {
     let names_it = |at_limit: &AtLimit| matches!(at_limit, AtLimit::MoveTo { queue, .. } if **queue == *name);
+    let of_trigger = |row: &TriggerRow| row.spec.dead_letter_queue.as_deref() == Some(name);
     auditor.queues.values().any(|queue| queue.alive && names_it(&queue.spec.at_limit))
+        || auditor.triggers.rows.values().any(of_trigger)
 }
 
 pub(super) fn predict(auditor: &mut Auditor, delete: &DeleteQueue, answered: &Answered<'_>) -> Verdict {

@@ -23,6 +23,7 @@ pub(super) fn predict(auditor: &mut Auditor, name: &str, answered: &Answered<'_>
             );
             let counters = &view.counters;
             auditor.check_counters(name, counters, answered)?;
+            auditor.check_why_of_group(view, (answered.submitted.stamp, answered.stamp))?;
             let idle = counters.ready + counters.delayed + counters.leased + counters.dead == 0;
             demand!(
                 paused || idle == (view.why == Why::Empty),

@@ -26,6 +26,8 @@ pub enum Kind {
     DeleteMessage,
     /// [`Command::DeleteQueue`]
     DeleteQueue,
+    /// [`Command::DeleteTriggers`]
+    DeleteTriggers,
     /// [`Command::FinishUpload`]
     FinishUpload,
     /// [`Command::GetMessage`]
@@ -36,8 +38,12 @@ pub enum Kind {
     Lease,
     /// [`Command::LeaseMessage`]
     LeaseMessage,
+    /// [`Command::LeaseState`]
+    LeaseState,
     /// [`Command::ListQueues`]
     ListQueues,
+    /// [`Command::ListTriggers`]
+    ListTriggers,
     /// [`Command::MoveMessages`]
     MoveMessages,
     /// [`Command::Once`]
@@ -48,12 +54,18 @@ pub enum Kind {
     PauseQueue,
     /// [`Command::PurgeQueue`]
     PurgeQueue,
+    /// [`Command::PutTriggers`]
+    PutTriggers,
+    /// [`Command::ReportTrigger`]
+    ReportTrigger,
     /// [`Command::ResumeQueue`]
     ResumeQueue,
     /// [`Command::Revive`]
     Revive,
     /// [`Command::Send`]
     Send,
+    /// [`Command::SetSecret`]
+    SetSecret,
     /// [`Command::SetSpace`]
     SetSpace,
     /// [`Command::Settle`]
@@ -68,7 +80,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 34] = [
         Self::AppendUpload,
         Self::BeginUpload,
         Self::Browse,
@@ -78,20 +90,26 @@ impl Kind {
         Self::CreateQueue,
         Self::DeleteMessage,
         Self::DeleteQueue,
+        Self::DeleteTriggers,
         Self::FinishUpload,
         Self::GetMessage,
         Self::GetQueue,
         Self::Lease,
         Self::LeaseMessage,
+        Self::LeaseState,
         Self::ListQueues,
+        Self::ListTriggers,
         Self::MoveMessages,
         Self::Once,
         Self::OpenData,
         Self::PauseQueue,
         Self::PurgeQueue,
+        Self::PutTriggers,
+        Self::ReportTrigger,
         Self::ResumeQueue,
         Self::Revive,
         Self::Send,
+        Self::SetSecret,
         Self::SetSpace,
         Self::Settle,
         Self::Tick,
@@ -112,20 +130,26 @@ impl Kind {
             Command::CreateQueue(_) => Self::CreateQueue,
             Command::DeleteMessage(_) => Self::DeleteMessage,
             Command::DeleteQueue(_) => Self::DeleteQueue,
+            Command::DeleteTriggers(_) => Self::DeleteTriggers,
             Command::FinishUpload(_) => Self::FinishUpload,
             Command::GetMessage(_) => Self::GetMessage,
             Command::GetQueue { .. } => Self::GetQueue,
             Command::Lease(_) => Self::Lease,
             Command::LeaseMessage(_) => Self::LeaseMessage,
+            Command::LeaseState { .. } => Self::LeaseState,
             Command::ListQueues { .. } => Self::ListQueues,
+            Command::ListTriggers => Self::ListTriggers,
             Command::MoveMessages(_) => Self::MoveMessages,
             Command::Once(_) => Self::Once,
             Command::OpenData(_) => Self::OpenData,
             Command::PauseQueue { .. } => Self::PauseQueue,
             Command::PurgeQueue { .. } => Self::PurgeQueue,
+            Command::PutTriggers(_) => Self::PutTriggers,
+            Command::ReportTrigger { .. } => Self::ReportTrigger,
             Command::ResumeQueue { .. } => Self::ResumeQueue,
             Command::Revive(_) => Self::Revive,
             Command::Send(_) => Self::Send,
+            Command::SetSecret(_) => Self::SetSecret,
             Command::SetSpace { .. } => Self::SetSpace,
             Command::Settle(_) => Self::Settle,
             Command::Tick => Self::Tick,
@@ -139,6 +163,8 @@ impl Kind {
         match self {
             // Topics know none of these.
             Self::DeleteMessage | Self::MoveMessages | Self::Revive if theme == Theme::Topics => 4,
+            // Who only has queues has no triggers.
+            Self::DeleteTriggers | Self::PutTriggers | Self::ReportTrigger if theme == Theme::Queues => 1,
             Self::LeaseMessage => match theme {
                 Theme::Both => 90,
                 Theme::Queues => 2,
@@ -153,19 +179,25 @@ impl Kind {
             Self::CreateQueue => 66,
             Self::DeleteMessage => 20,
             Self::DeleteQueue => 24,
+            Self::DeleteTriggers => 12,
             Self::FinishUpload => 16,
             Self::GetMessage => 22,
             Self::GetQueue => 40,
             Self::Lease => 330,
+            Self::LeaseState => 30,
             Self::ListQueues => 14,
+            Self::ListTriggers => 8,
             Self::MoveMessages => 50,
             Self::Once => 110,
             Self::OpenData => 90,
             Self::PauseQueue => 12,
             Self::PurgeQueue => 10,
+            Self::PutTriggers => 40,
+            Self::ReportTrigger => 14,
             Self::ResumeQueue => 20,
             Self::Revive => 50,
             Self::Send => 260,
+            Self::SetSecret => 8,
             Self::SetSpace => 14,
             Self::Settle => 230,
             Self::Tick => 12,

@@ -46,7 +46,8 @@ pub(super) fn draw_reading(scene: &mut Scene<'_>, pinned: u64) -> Reading {
     let random = &mut *scene.random;
     let in_flight_max =
         if random.chance(10) { Some(0) } else { random.chance(120).then(|| random.count(1, 4)) };
-    Reading { partition, in_flight_max, look: random.chance(60) }
+    let unpinned = random.chance(if partition.is_some() { 500 } else { 30 });
+    Reading { partition, unpinned, pushes: random.chance(400), in_flight_max, look: random.chance(60) }
 }
 
 fn is_valid(lease: &Lease) -> bool {

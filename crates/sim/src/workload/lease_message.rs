@@ -3,16 +3,36 @@
 use std::time::Duration;
 
 use millpond_core::command::{LeaseMessage, Reading};
+use millpond_core::id::MessageId;
 use millpond_core::limits::LEASE_MIN;
 use millpond_core::{Command, Outcome, Rejection};
 
 use super::{Scene, lease};
-use crate::auditor::{Answered, Auditor, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Ended, Hold, Verdict, demand};
 use crate::names::{Kind, id_of, kind_of};
 
+/// A message that a group has reserved lately, if there is one.
+fn reserved(scene: &mut Scene<'_>) -> Option<(Box<str>, MessageId)> {
+    let reserved = scene.auditor.progress.iter().filter_map(|((group, _), own)| {
+        let last = own.grants.values().next_back()?;
+        let open = last.hold == Hold::Reserved && last.ended == Ended::Open;
+        open.then_some((last.hold_changed, *group, own.id))
+    });
+    let mut reserved: Vec<_> = reserved.collect();
+    reserved.sort_unstable();
+    let late = reserved.split_off(reserved.len().saturating_sub(2));
+    let (_, group, id) = scene.random.pick(&late).copied()?;
+    let group = scene.auditor.queues.get(&group).filter(|group| group.alive)?;
+    Some((group.name.clone(), id))
+}
+
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
-    let queue = if scene.random.chance(20) { scene.anything() } else { scene.group() };
-    let message = scene.message_for(&queue);
+    let reserved = reserved(scene).filter(|_| scene.random.chance(850));
+    let (queue, message) = reserved.unwrap_or_else(|| {
+        let queue = if scene.random.chance(20) { scene.anything() } else { scene.group() };
+        let message = scene.message_for(&queue);
+        (queue, message)
+    });
     let mut reading = lease::draw_reading(scene, 0);
     if scene.random.chance(200) {
         // The partition that it is in, if it is in one.

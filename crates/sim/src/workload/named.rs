@@ -83,6 +83,15 @@ impl Scene<'_> {
         odd.unwrap_or_else(|| self.any_queue())
     }
 
+    /// A topic that is there, or may be some day.
+    pub(super) fn any_topic(&mut self) -> Box<str> {
+        if self.random.chance(700) {
+            return self.topic();
+        }
+        let id = self.random.pick(&TOPICS).copied().unwrap_or_default();
+        format!("topics/{id}").into()
+    }
+
     fn topic(&mut self) -> Box<str> {
         let known = self.known(|kind| kind == Kind::Topic).filter(|_| !self.random.chance(20));
         known.unwrap_or_else(|| {

@@ -10,13 +10,15 @@ use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome, Rejection};
 
 use super::{Hand, Scene, send};
-use crate::auditor::{Answered, Auditor, Life, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Hold, Life, Verdict, demand};
 use crate::names::{Kind, id_of, kind_of};
 use crate::random::Random;
 
 fn draw_action(random: &mut Random) -> SettleAction {
     match random.below(100) {
-        0..65 => SettleAction::Ack,
+        0..38 => SettleAction::Ack,
+        38..58 => SettleAction::Reserve,
+        58..65 => SettleAction::EndCall,
         65..68 => SettleAction::Extend(Some(random.millis(1_000, 20_000))),
         // Beyond the end of a message that does not live for long.
         68..72 => SettleAction::Extend(Some(random.millis(20_000, 4_000_000))),
@@ -68,13 +70,42 @@ fn last_acked(scene: &Scene<'_>) -> Option<Hand> {
     scene.workload.retired.iter().rev().take(40).find(is_acked).cloned()
 }
 
+/// One of the last leases of groups.
+fn fresh_of_group(scene: &mut Scene<'_>) -> Option<Hand> {
+    let of_group = |hand: &&Hand| kind_of(&hand.queue) == Kind::Group;
+    let hands: Vec<&Hand> = scene.workload.hands.iter().rev().filter(of_group).take(3).collect();
+    scene.random.pick(&hands).map(|hand| (*hand).clone())
+}
+
+/// A lease that was extended or reserved.
+fn not_as_granted(scene: &mut Scene<'_>) -> Option<Hand> {
+    let auditor = scene.auditor;
+    let is_other = |hand: &&Hand| {
+        let own = auditor.delivery(auditor.reader_named(&hand.queue), &hand.lease.message);
+        let grant = own.and_then(|own| own.grants.get(&hand.lease.generation));
+        grant.is_some_and(|grant| matches!(grant.hold, Hold::Extended | Hold::Reserved))
+    };
+    let hands: Vec<&Hand> = scene.workload.hands.iter().rev().filter(is_other).take(6).collect();
+    scene.random.pick(&hands).map(|hand| (*hand).clone())
+}
+
 pub(super) fn generate(scene: &mut Scene<'_>) -> Command {
     let count = if scene.random.chance(300) { scene.random.size(2, 5) } else { 1 };
     let mut settlements: Vec<Settlement> = Vec::with_capacity(count);
     for _ in 0..count {
         let mut action = draw_action(scene.random);
-        let keep = matches!(action, SettleAction::Extend(_));
-        let known = scene.workload.draw_hand(scene.random, keep);
+        let keep = matches!(action, SettleAction::Extend(_) | SettleAction::Reserve);
+        let mut known = scene.workload.draw_hand(scene.random, keep);
+        if action == SettleAction::EndCall && scene.random.chance(700) {
+            known = not_as_granted(scene).or(known);
+        }
+        if action == SettleAction::Reserve && scene.random.chance(800) {
+            known = fresh_of_group(scene).or(known);
+        }
+        let of_group = known.as_ref().is_some_and(|hand| kind_of(&hand.queue) == Kind::Group);
+        if action == SettleAction::Reserve && !of_group && !scene.random.chance(30) {
+            action = SettleAction::Extend(None);
+        }
         let again = if scene.random.chance(60) { last_acked(scene) } else { None };
         if again.is_some() {
             action = SettleAction::Ack;
@@ -103,7 +134,11 @@ fn takes_settlements(name: &str) -> bool {
 
 fn is_valid(settle: &Settle) -> bool {
     let in_range = |settlement: &Settlement| match settlement.action {
-        SettleAction::Ack | SettleAction::Extend(None) | SettleAction::Nack(None) => true,
+        SettleAction::Ack
+        | SettleAction::EndCall
+        | SettleAction::Extend(None)
+        | SettleAction::Nack(None)
+        | SettleAction::Reserve => true,
         SettleAction::Extend(Some(timeout)) => (LEASE_MIN..=LEASE_MAX).contains(&timeout),
         SettleAction::Nack(Some(delay)) => delay <= DELAY_MAX,
     };
@@ -165,7 +200,9 @@ fn predict_refusal(
             auditor.may_be_beyond_expiry(&settle.settlements, rejection, answered)
         }
         Rejection::Unsuited { name, .. } => {
-            let odd = |one: &Settlement| one.queue == *name && !takes_settlements(name);
+            let reserves =
+                |one: &Settlement| one.action == SettleAction::Reserve && kind_of(name) == Kind::Queue;
+            let odd = |one: &Settlement| one.queue == *name && (!takes_settlements(name) || reserves(one));
             by_send || settle.settlements.iter().any(odd)
         }
         Rejection::QueueNotFound { name } => auditor.queue(name).is_none(),

@@ -2,18 +2,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use millpond_core::command::LeaseRef;
+use millpond_core::command::{LeaseRef, Trouble};
 use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
 use millpond_core::outcome::{QueueView, Sent, Tally, Why};
 use millpond_core::remembered::Remembered;
-use millpond_core::row::{DedupKey, DedupRow, DeliveryState, QueueRow, Role};
+use millpond_core::row::{DedupKey, DedupRow, DeliveryRow, DeliveryState, Hold, QueueRow, Role, SecretRow};
 use millpond_core::{DeliveryChange, RowKey, Scan};
 use millpond_store::StoreErrorKind;
 
 use crate::Place;
 use crate::rows::{
-    Owner, assert_fails, at, call, counters, dedup, delivery, environment, insert, message, odd_delivery,
-    odd_queue, queue, run, segment,
+    Owner, assert_fails, at, call, counters, dedup, delivery, environment, insert, insert_copy, message,
+    odd_delivery, odd_queue, odd_trigger, queue, run, secret, segment,
 };
 
 pub(super) fn an_empty_environment_holds_nothing(place: &mut dyn Place) {
@@ -22,6 +22,7 @@ pub(super) fn an_empty_environment_holds_nothing(place: &mut dyn Place) {
     assert_eq!(owner.opened.environment, Default::default());
     assert_eq!(owner.opened.queues, []);
     assert_eq!((&owner.opened.segments, &owner.opened.runs), (&vec![], &vec![]));
+    assert_eq!((&owner.opened.triggers, &owner.opened.secret), (&vec![], &SecretRow::default()));
     assert_eq!(owner.delivery(1), None);
     assert_eq!(owner.progress(1, 1), None);
     assert_eq!(owner.content(1), None);
@@ -79,6 +80,45 @@ pub(super) fn every_field_of_a_delivery_comes_back(place: &mut dyn Place) {
     for row in &rows {
         assert_eq!(owner.delivery(row.sequence.0).as_ref(), Some(row), "after an update of every field");
     }
+}
+
+pub(super) fn every_hold_comes_back_in_every_state(place: &mut dyn Place) {
+    let factory = place.factory();
+    let mut owner = Owner::open(factory.as_ref());
+    let holds = [Hold::Granted, Hold::Extended, Hold::Reserved];
+    let states = [DeliveryState::Leased, DeliveryState::Ready, DeliveryState::Delayed, DeliveryState::Dead];
+    let pairs = states.into_iter().flat_map(|state| holds.map(|hold| (state, hold)));
+    let mut rows: Vec<DeliveryRow> = (1..)
+        .zip(pairs)
+        .map(|(sequence, (state, hold))| DeliveryRow { state, hold, ..delivery(sequence) })
+        .collect();
+    // As many as are written together, and more.
+    let more = (rows.len()..40).zip(holds.iter().cycle());
+    let more: Vec<_> = more.map(|(at, &hold)| DeliveryRow { hold, ..delivery(1 + at as u64) }).collect();
+    rows.extend(more);
+    owner.send(rows.clone());
+    let assert_all_there = |owner: &mut Owner, rows: &[DeliveryRow]| {
+        for row in rows {
+            assert_eq!(owner.delivery(row.sequence.0).as_ref(), Some(row));
+        }
+    };
+    assert_all_there(&mut owner, &rows);
+    let leased = Scan::Due { queue: QueueNumber(1), state: DeliveryState::Leased, after: None, limit: 9 };
+    assert_eq!(owner.scan(&leased).deliveries, rows[..3]);
+    for expires_at in [None, Some(at(7))] {
+        for row in &mut rows {
+            row.hold = match row.hold {
+                Hold::Granted => Hold::Reserved,
+                Hold::Extended => Hold::Granted,
+                Hold::Reserved => Hold::Extended,
+            };
+            row.expires_at = expires_at.unwrap_or(row.expires_at);
+        }
+        owner.commit(|changes| changes.deliveries.extend(rows.iter().cloned().map(DeliveryChange::Update)));
+        assert_all_there(&mut owner, &rows);
+    }
+    drop(owner);
+    assert_all_there(&mut Owner::open(factory.as_ref()), &rows);
 }
 
 pub(super) fn queues_and_counters_come_back(place: &mut dyn Place) {
@@ -179,6 +219,12 @@ fn every_answer() -> Vec<Remembered> {
         Why::ConcurrencyFull { limit: u32::MAX, until: Some(at(i64::MAX)) },
         Why::ConcurrencyFull { limit: 0, until: None },
         Why::LeasedLimit { limit: 1 },
+        Why::TargetDown {
+            trigger: "t".into(),
+            trouble: Trouble { since: at(i64::MIN), error: "a'b\"\u{0}ü".into(), next_try: at(i64::MAX) },
+        },
+        Why::TriggerStarts { trigger: "".into(), at: at(-1) },
+        Why::NoDeployment { deployment: "d\"".into() },
         Why::NoConsumer { since: None },
         Why::NoConsumer { since: Some(at(0)) },
         Why::Delivering,
@@ -250,6 +296,9 @@ pub(super) fn a_commit_that_does_not_fit_changes_nothing(place: &mut dyn Place) 
             changes.dedup_put.push(dedup(1, "k", 5));
             changes.segments_put.push(segment(1, 0));
             changes.runs_put.push(run(1, 2, 3));
+            changes.triggers_put.push(odd_trigger("t"));
+            changes.secret = Some(secret(1));
+            insert_copy(changes, 2, delivery(4));
             if let DeliveryChange::Insert(row) = &misfit {
                 changes.messages.push(message(row.sequence.0));
             }
@@ -258,7 +307,7 @@ pub(super) fn a_commit_that_does_not_fit_changes_nothing(place: &mut dyn Place) 
         assert_fails(result, StoreErrorKind::Corrupt);
         assert_eq!(owner.delivery(2), Some(delivery(2)), "{misfit:?}");
         assert_eq!(owner.delivery(3), None, "{misfit:?}");
-        assert_eq!(owner.content(3), None, "{misfit:?}");
+        assert_eq!((owner.content(3), owner.content(4)), (None, None), "{misfit:?}");
         assert_eq!(owner.dedup(&dedup(1, "k", 5).key), None, "{misfit:?}");
     }
     owner.send([delivery(3)]);
@@ -266,6 +315,7 @@ pub(super) fn a_commit_that_does_not_fit_changes_nothing(place: &mut dyn Place) 
     let opened = Owner::open(factory.as_ref()).opened;
     assert_eq!((opened.queues, opened.commit.0, opened.environment), (vec![], 2, environment(2)));
     assert_eq!((opened.segments, opened.runs), (vec![], vec![]));
+    assert_eq!((opened.triggers, opened.secret), (vec![], SecretRow::default()));
 }
 
 pub(super) fn a_commit_of_thousands_of_rows_is_whole(place: &mut dyn Place) {

@@ -9,7 +9,7 @@ use millpond_core::row::{DataKind, MessageContent, MessageRow};
 use crate::Place;
 use crate::rows::{Owner, delivery, message};
 
-fn odd_contents() -> Vec<MessageContent> {
+pub(super) fn odd_contents() -> Vec<MessageContent> {
     let all_bytes: Vec<u8> = (0..=255).collect();
     let data: Vec<(DataKind, Vec<u8>)> = vec![
         (DataKind::None, Vec::new()),

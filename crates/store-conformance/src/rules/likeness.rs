@@ -1,15 +1,21 @@
 //! Random commits, read back beside the memory store: whatever the rules above forgot to name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use millpond_core::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence};
 use millpond_core::remembered::Remembered;
-use millpond_core::row::{DeliveryRow, DeliveryState, DueKey, ReadyKey, UploadRow};
+use millpond_core::row::{
+    Data, DeliveryRow, DeliveryState, DueKey, Hold, MessageContent, ReadyKey, TriggerRow, UploadRow,
+};
 use millpond_core::{ChangeSet, ChunkRange, DeliveryChange, ProgressKey, RowKey, Scan};
 use millpond_store::MemoryDisk;
 
 use crate::Place;
-use crate::rows::{Owner, at, call, chunk, counters, dedup, delivery, insert, queue, run, segment};
+use crate::rows::{
+    Owner, at, call, chunk, counters, dedup, delivery, insert, insert_copy, odd_trigger, queue, run, secret,
+    segment, trigger,
+};
 
 const STATES: [DeliveryState; 6] = [
     DeliveryState::Delayed,
@@ -19,6 +25,8 @@ const STATES: [DeliveryState; 6] = [
     DeliveryState::Dead,
     DeliveryState::Cancelled,
 ];
+
+const HOLDS: [Hold; 3] = [Hold::Granted, Hold::Extended, Hold::Reserved];
 
 /// Steele, Lea and Flood's generator, so that every run makes the same commits.
 struct SplitMix(u64);
@@ -48,6 +56,7 @@ impl SplitMix {
             due_at: at(self.small()),
             expires_at: at(self.small()),
             lease_generation: LeaseGeneration(self.below(1 << 53)),
+            hold: HOLDS[usize::try_from(self.below(3)).unwrap_or(0)],
             chunks: u32::try_from(self.below(3)).unwrap_or(0),
             size_bytes: self.below(1 << 40),
             ..delivery(sequence)
@@ -83,7 +92,9 @@ impl SplitMix {
 /// Rows that exist, so that changes fit.
 #[derive(Default)]
 struct Model {
-    live: BTreeMap<u64, ()>,
+    live: BTreeSet<u64>,
+    /// Those that have a message.
+    messages: BTreeSet<u64>,
     next: u64,
     /// Chunks of a few sequences, from 0 on.
     chunks: BTreeMap<u64, u32>,
@@ -138,21 +149,65 @@ impl Model {
         }
     }
 
+    /// Triggers and the secret: anything fits.
+    fn trigger_changes(random: &mut SplitMix, changes: &mut ChangeSet) {
+        for id in ["a", "b", "A", "ü"] {
+            match random.below(8) {
+                0 => changes.triggers_removed.push(id.into()),
+                1 => changes.triggers_put.push(TriggerRow { number: random.below(u64::MAX), ..trigger(id) }),
+                2 => changes.triggers_put.push(odd_trigger(id)),
+                _ => {}
+            }
+        }
+        if random.below(10) == 0 {
+            changes.secret = Some(secret(random.small()));
+        }
+    }
+
+    /// New messages: whole in their rows, in one chunk or in some, and copies of what was there before.
+    fn message_changes(&mut self, random: &mut SplitMix, before: &[u64], changes: &mut ChangeSet) {
+        for _ in 0..random.below(20) {
+            self.next += 1 + random.below(2);
+            self.live.insert(self.next);
+            let mut row = random.row(self.next);
+            if random.below(4) == 0 && !before.is_empty() {
+                row.message = row.sequence;
+                let from = before[usize::try_from(random.below(before.len() as u64)).unwrap_or(0)];
+                insert_copy(changes, from, row);
+                self.messages.insert(self.next);
+                continue;
+            }
+            let has_message = !row.is_progress();
+            insert(changes, row);
+            if !has_message {
+                continue;
+            }
+            self.messages.insert(self.next);
+            // The first few have chunks of their own.
+            let Some(message) = changes.messages.last_mut().filter(|_| self.next > 4) else { continue };
+            message.chunks = u32::try_from(random.below(4)).unwrap_or(0);
+            if message.chunks > 1 {
+                let (attributes, data_kind) = (message.content.attributes.clone(), message.content.data_kind);
+                let data = Data::Chunked { bytes: random.below(9) };
+                message.content = Arc::new(MessageContent { attributes, data_kind, data });
+                changes.chunks.extend((0..message.chunks).map(|number| chunk(self.next, number)));
+            }
+        }
+    }
+
     fn changes(&mut self, random: &mut SplitMix, changes: &mut ChangeSet) {
-        let touched: Vec<u64> = self.live.keys().copied().filter(|_| random.below(4) == 0).collect();
+        let before: Vec<u64> = self.messages.iter().copied().collect();
+        let touched: Vec<u64> = self.live.iter().copied().filter(|_| random.below(4) == 0).collect();
         for sequence in touched {
             if random.below(2) == 0 {
                 self.live.remove(&sequence);
+                self.messages.remove(&sequence);
                 changes.deliveries.push(DeliveryChange::Remove(Sequence(sequence)));
             } else {
                 changes.deliveries.push(DeliveryChange::Update(random.row(sequence)));
             }
         }
-        for _ in 0..random.below(20) {
-            self.next += 1 + random.below(2);
-            self.live.insert(self.next, ());
-            insert(changes, random.row(self.next));
-        }
+        self.message_changes(random, &before, changes);
         // Keys are drawn apart, so that no remembered call is both written and forgotten.
         for key in 0..12 {
             let (name, expires_at) = (format!("key-{key}"), random.small());
@@ -166,6 +221,7 @@ impl Model {
         }
         self.chunk_changes(random, changes);
         Self::log_changes(random, changes);
+        Self::trigger_changes(random, changes);
         if random.below(3) == 0 {
             changes.queues_put.push(queue(1));
             changes.counters.push(counters(1, random.below(1_000)));
@@ -214,9 +270,21 @@ pub(super) fn random_commits_read_as_from_memory(place: &mut dyn Place) {
         }));
         let read = |owner: &mut Owner| owner.reader.read(&keys).expect("reads work");
         assert_eq!(read(&mut owner), read(&mut reference), "round {round}");
-        let (sequence, number) = (1 + random.below(5), u32::try_from(random.below(8)).unwrap_or(0));
-        let expected = reference.chunk(sequence, number);
-        assert_eq!(owner.chunk(sequence, number), expected, "round {round}: chunk {number} of {sequence}");
+        let few = (1 + random.below(5), u32::try_from(random.below(8)).unwrap_or(0));
+        // Most that live are young.
+        let mut young = || (model.next + 2).saturating_sub(random.below(80));
+        let messages: Vec<Sequence> = (0..20).map(|_| Sequence(young())).collect();
+        let any = (young(), u32::try_from(random.below(4)).unwrap_or(0));
+        for (sequence, number) in [few, any] {
+            let expected = reference.chunk(sequence, number);
+            assert_eq!(
+                owner.chunk(sequence, number),
+                expected,
+                "round {round}: chunk {number} of {sequence}"
+            );
+        }
+        let contents = |owner: &mut Owner| owner.reader.contents(&messages).expect("reads work");
+        assert_eq!(contents(&mut owner), contents(&mut reference), "round {round}: {messages:?}");
         if round % 50 == 49 {
             drop((owner, reference));
             owner = Owner::open(factory.as_ref());

@@ -1,38 +1,46 @@
 //! What an owner finds after a restart, a crash, and the restore of a copy (design-holes A3).
 
 use millpond_core::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence};
-use millpond_core::row::{DeliveryState, QueueRow};
+use millpond_core::row::{DeliveryState, Hold, QueueRow};
 use millpond_core::{DeliveryChange, ProgressKey, RowKey, Rows, Scan};
 use millpond_store::{Lineage, Opened};
 
 use crate::Place;
 use crate::rows::{
-    Owner, at, counters, dedup, delivery, environment, message, odd_delivery, queue, run, segment,
+    Owner, at, counters, dedup, delivery, environment, insert_copy, message, odd_delivery, odd_trigger,
+    queue, run, secret, segment, trigger,
 };
 
-/// Fills an environment in three commits: queues 1 and 2, deliveries 1 to 3 of which 2 is gone, remembered calls, segments and
-/// runs of which some are gone.
+/// Fills an environment in three commits: queues 1 and 2, deliveries 1 to 3 of which 2 is gone but for copy 5 of its message, remembered
+/// calls, a secret, and segments, runs and triggers of which some are gone.
 fn fill(owner: &mut Owner) {
     owner.commit(|changes| {
         changes.queues_put = vec![queue(1), QueueRow { deleted: true, ..queue(2) }];
         changes.counters = vec![counters(1, 10), counters(2, 20)];
         changes.segments_put = vec![segment(1, 0), segment(1, 1)];
         changes.runs_put = vec![run(2, 3, 4), run(2, 9, 9)];
+        changes.triggers_put = vec![trigger("b"), trigger("a"), trigger("c")];
+        changes.secret = Some(secret(1));
     });
     owner.send([delivery(1), delivery(2), odd_delivery(3)]);
     let mut leased = delivery(1);
     leased.state = DeliveryState::Leased;
     leased.due_at = at(1_000);
+    leased.hold = Hold::Extended;
     owner.commit(|changes| {
         changes.deliveries = vec![DeliveryChange::Update(leased), DeliveryChange::Remove(Sequence(2))];
+        insert_copy(changes, 2, delivery(5));
         changes.dedup_put = vec![dedup(1, "k\u{0}", 5)];
         changes.segments_removed = vec![(QueueNumber(1), 0)];
         changes.runs_removed = vec![(QueueNumber(2), LogNumber(9))];
+        changes.triggers_removed = vec!["a".into()];
+        changes.triggers_put = vec![odd_trigger("c")];
+        changes.secret = Some(secret(3));
     });
 }
 
 fn everything(owner: &mut Owner) -> Rows {
-    let mut keys: Vec<RowKey> = (1..=4).map(|sequence| RowKey::Delivery(Sequence(sequence))).collect();
+    let mut keys: Vec<RowKey> = (1..=5).map(|sequence| RowKey::Delivery(Sequence(sequence))).collect();
     keys.push(RowKey::Dedup(dedup(1, "k\u{0}", 0).key));
     keys.push(RowKey::Progress(ProgressKey { cursor: QueueNumber(u32::MAX), message: Sequence(2) }));
     owner.reader.read(&keys).expect("reads work")
@@ -47,13 +55,17 @@ fn assert_filled(owner: &mut Owner, before: &Rows) {
         queues: vec![(queue(1), counters(1, 10)), (QueueRow { deleted: true, ..queue(2) }, counters(2, 20))],
         segments: vec![segment(1, 1)],
         runs: vec![run(2, 3, 4)],
+        triggers: vec![trigger("b"), odd_trigger("c")],
+        secret: secret(3),
         lineage: Lineage::Restarted,
     };
     assert_eq!(opened, expected);
     assert_eq!(everything(owner), *before);
     assert_eq!(owner.content(1), Some(message(1).content));
     assert_eq!(owner.content(2), None);
-    assert_eq!(owner.scan(&Scan::Expiry { after: None, limit: 9 }).deliveries.len(), 2);
+    assert_eq!(owner.content(5), Some(message(2).content));
+    assert_eq!(owner.delivery(1).map(|row| row.hold), Some(Hold::Extended));
+    assert_eq!(owner.scan(&Scan::Expiry { after: None, limit: 9 }).deliveries.len(), 3);
 }
 
 pub(super) fn reopening_finds_everything(place: &mut dyn Place) {

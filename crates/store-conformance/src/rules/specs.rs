@@ -67,7 +67,7 @@ fn comes_back(place: &mut dyn Place, mut rows: Vec<QueueRow>) {
     assert_eq!(found, rows);
 }
 
-fn any_duration() -> impl Strategy<Value = Duration> {
+pub(super) fn any_duration() -> impl Strategy<Value = Duration> {
     prop_oneof![
         (0..100_000_000u64).prop_map(Duration::from_millis),
         (any::<u64>(), 0..1_000_000_000u32).prop_map(|(seconds, nanos)| Duration::new(seconds, nanos)),

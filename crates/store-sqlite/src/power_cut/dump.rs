@@ -12,7 +12,7 @@ use crate::connection::Database;
 use crate::error::before_commit;
 use crate::factory::SqliteFactory;
 use crate::row::{self, CONTENT_COLUMNS, DEDUP_COLUMNS, DELIVERY_COLUMNS, QUEUE_COLUMNS};
-use crate::segment;
+use crate::{segment, trigger};
 
 /// Page cache of a dump's connection.
 const CACHE_KIB: u32 = 1_024;
@@ -90,6 +90,7 @@ fn all_rows(connection: &Connection) -> Result<MemoryDump, Error> {
     let sql = format!("select {DEDUP_COLUMNS} from dedup not indexed order by queue, key");
     let dedup = list(connection, &sql, row::dedup)?;
     let (segments, runs) = segment::all(connection)?;
+    let (triggers, secret) = trigger::all(connection)?;
     Ok(MemoryDump {
         commit,
         environment,
@@ -102,6 +103,8 @@ fn all_rows(connection: &Connection) -> Result<MemoryDump, Error> {
         uploads,
         segments,
         runs,
+        triggers,
+        secret,
     })
 }
 

@@ -11,10 +11,12 @@ use std::sync::Arc;
 use millpond_core::id::{CommitSequence, LeaseGeneration, LogNumber, QueueNumber, Sequence};
 use millpond_core::row::{
     ChunkRow, CountersRow, Data, DedupKey, DedupRow, DeliveryRow, DeliveryState, DueKey, EnvironmentRow,
-    MessageContent, MessageRow, QueueRow, ReadyKey, RunRow, SegmentRow, UploadRow,
+    MessageContent, MessageRow, QueueRow, ReadyKey, RunRow, SecretRow, SegmentRow, TriggerRow, UploadRow,
 };
 use millpond_core::time::Timestamp;
-use millpond_core::{ChangeSet, ChunkRange, DeliveryChange, Page, ProgressKey, RowKey, Rows, Scan};
+use millpond_core::{
+    ChangeSet, ChunkRange, DeliveryChange, MessageCopy, Page, ProgressKey, RowKey, Rows, Scan,
+};
 
 use super::MemoryDump;
 use crate::{Lineage, Opened, StoreError, StoreErrorKind};
@@ -40,6 +42,8 @@ pub(super) struct Environment {
     dedup_expiry: BTreeSet<(Timestamp, DedupKey)>,
     segments: BTreeMap<(QueueNumber, u64), SegmentRow>,
     runs: BTreeMap<(QueueNumber, LogNumber), RunRow>,
+    triggers: BTreeMap<Box<str>, TriggerRow>,
+    secret: SecretRow,
     content_bytes: u64,
 }
 
@@ -65,6 +69,8 @@ impl Environment {
             queues: self.queues.values().map(with_counters).collect(),
             segments: self.segments.values().cloned().collect(),
             runs: self.runs.values().copied().collect(),
+            triggers: self.triggers.values().cloned().collect(),
+            secret: self.secret.clone(),
             lineage,
         }
     }
@@ -97,12 +103,15 @@ impl Environment {
             uploads: self.uploads.iter().map(upload).collect(),
             segments: self.segments.values().cloned().collect(),
             runs: self.runs.values().copied().collect(),
+            triggers: self.triggers.values().cloned().collect(),
+            secret: self.secret.clone(),
         }
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
         let rows = self.queues.len() + self.counters.len() + self.deliveries.len() + self.dedup.len();
         let rows = rows + self.chunks.len() + self.uploads.len() + self.segments.len() + self.runs.len();
+        let rows = rows + self.triggers.len();
         self.content_bytes + ROW_BYTES * u64::try_from(rows).unwrap_or(u64::MAX / ROW_BYTES)
     }
 
@@ -118,6 +127,7 @@ impl Environment {
     /// Checks that every change meets the row that it expects, so that a commit that fails changes nothing.
     pub(super) fn check(&self, changes: &ChangeSet) -> Result<(), StoreError> {
         self.check_chunks(changes)?;
+        self.check_copies(changes)?;
         for change in &changes.deliveries {
             let (sequence, expected) = match change {
                 DeliveryChange::Insert(row) => (row.sequence, false),
@@ -136,6 +146,27 @@ impl Environment {
                 Err(StoreError::new(StoreErrorKind::Corrupt, context))
             }
         }
+    }
+
+    fn check_copies(&self, changes: &ChangeSet) -> Result<(), StoreError> {
+        let corrupt = |context| Err(StoreError::new(StoreErrorKind::Corrupt, context));
+        for copy in &changes.copies {
+            let Some(message) = self.messages.get(&copy.from) else {
+                return corrupt(format!("message {} is not there to be copied", copy.from));
+            };
+            if self.messages.contains_key(&copy.to) {
+                return corrupt(format!("message {} is there already", copy.to));
+            }
+            for number in 0..message.chunks {
+                if !self.chunks.contains_key(&(copy.from, number)) {
+                    return corrupt(format!("chunk {number} of {} is not there to be copied", copy.from));
+                }
+                if self.chunks.contains_key(&(copy.to, number)) {
+                    return corrupt(format!("chunk {number} of {} is there already", copy.to));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_chunks(&self, changes: &ChangeSet) -> Result<(), StoreError> {
@@ -165,6 +196,10 @@ impl Environment {
             self.counters.insert(counters.queue, *counters);
         }
         self.write_logs(changes);
+        self.write_triggers(changes);
+        for copy in &changes.copies {
+            self.copy_message(*copy);
+        }
         for number in &changes.queues_removed {
             self.queues.remove(number);
             self.counters.remove(number);
@@ -220,6 +255,28 @@ impl Environment {
         for row in &changes.runs_put {
             self.runs.insert((row.cursor, row.first), *row);
         }
+    }
+
+    fn write_triggers(&mut self, changes: &ChangeSet) {
+        for id in &changes.triggers_removed {
+            self.triggers.remove(id);
+        }
+        self.triggers.extend(changes.triggers_put.iter().map(|row| (row.id.clone(), row.clone())));
+        if let Some(secret) = &changes.secret {
+            self.secret = secret.clone();
+        }
+    }
+
+    /// Its source was checked.
+    fn copy_message(&mut self, copy: MessageCopy) {
+        let Some(message) = self.messages.get(&copy.from).cloned() else { return };
+        for number in 0..message.chunks {
+            if let Some(data) = self.chunks.get(&(copy.from, number)).cloned() {
+                self.put_chunk((copy.to, number), data);
+            }
+        }
+        self.content_bytes += byte_count(&message.content);
+        self.messages.insert(copy.to, message);
     }
 
     fn put_message(&mut self, message: &MessageRow) {

@@ -1,11 +1,13 @@
 //! From outcomes to words, with the names that senders and consumers gave.
 
 use millpond_core::Outcome;
+use millpond_core::command::LeaseRef;
 use millpond_core::id::MessageId;
 use millpond_core::outcome::{Browsed, Grant, QueueView, Sent, Stale, WhyStale};
 use millpond_core::row::{DeadLetter, DeliveryRow};
 use millpond_core::time::Timestamp;
 
+use super::triggers;
 use super::words::{Words, refusal, show, why};
 use super::world::World;
 
@@ -24,7 +26,7 @@ fn show_view(view: &QueueView) -> String {
         ("dead", counters.dead),
         ("completed", counters.completed),
     ]);
-    format!("{counts}why={}", why(view.why))
+    format!("{counts}why={}", why(view.why.clone()))
 }
 
 fn show_dead(dead: Option<&DeadLetter>) -> String {
@@ -75,6 +77,12 @@ impl World {
                 let queue = words.get("queue").unwrap_or("jobs").to_owned();
                 self.show_leased(&queue, outcome)
             }
+            Outcome::LeaseHeld(until) => match until {
+                Some(until) => format!("held until={}", show(*until)),
+                None => "not held".to_owned(),
+            },
+            Outcome::Triggers(views) => triggers::show(views),
+            Outcome::Secret(secret) => triggers::show_secret(secret),
             Outcome::Purged(count) => format!("purged {count}"),
             Outcome::Queue(view) => {
                 let (name, etag) = (view.queue.name.to_string(), view.etag());
@@ -202,8 +210,16 @@ impl World {
     }
 
     fn show_grant(&mut self, queue: &str, grant: &Grant) -> String {
-        let name = self.names.get(&grant.message).expect("a message that was sent").clone();
+        // A dead letter of a group has an id of its own.
+        let copies = self.names.values().filter(|name| name.starts_with("copy")).count();
+        let name = self.names.entry(grant.message).or_insert_with(|| format!("copy{}", copies + 1)).clone();
+        self.messages.insert(name.clone(), grant.message);
         let leases = self.leases.entry(name.clone()).or_default();
+        let same = |(last, _): &(LeaseRef, String)| *last == grant.lease();
+        if let Some(number) = leases.iter().position(same) {
+            let (count, until) = (grant.delivery_count, show(grant.lease_until));
+            return format!("{name}#{} as before deliveries={count} until={until}", number + 1);
+        }
         let mut of_this = leases.iter().filter(|(last, _)| last.delivery == grant.delivery);
         let rises = of_this
             .all(|(last, _)| last.generation < grant.generation || grant.lease_until == grant.leased_at);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use millpond_core::id::{CommitSequence, LogNumber, QueueNumber, Sequence};
 use millpond_core::row::{
-    CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, QueueRow, RunRow,
-    SegmentRow, UploadRow,
+    CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, QueueRow, RunRow, SecretRow,
+    SegmentRow, TriggerRow, UploadRow,
 };
 use millpond_core::{ChangeSet, DeliveryChange, OpenState, Page, RowKey, Rows, Scan};
 
@@ -22,6 +22,8 @@ pub(crate) struct Store {
     pub(crate) uploads: BTreeMap<Sequence, u32>,
     segments: BTreeMap<(QueueNumber, u64), SegmentRow>,
     pub(crate) runs: BTreeMap<(QueueNumber, LogNumber), RunRow>,
+    triggers: BTreeMap<Box<str>, TriggerRow>,
+    secret: SecretRow,
     /// What was ever written, as a measure of work.
     pub(crate) rows_written: usize,
 }
@@ -42,6 +44,18 @@ impl Store {
             self.runs.remove(key);
         }
         self.runs.extend(changes.runs_put.iter().map(|row| ((row.cursor, row.first), *row)));
+        for id in &changes.triggers_removed {
+            self.triggers.remove(id);
+        }
+        self.triggers.extend(changes.triggers_put.iter().map(|row| (row.id.clone(), row.clone())));
+        self.secret = changes.secret.unwrap_or(std::mem::take(&mut self.secret));
+        for copy in &changes.copies {
+            let source = self.deliveries.get(&copy.from).expect("what is copied is there");
+            for number in 0..source.chunks {
+                let length = self.chunks[&(copy.from, number)];
+                assert!(self.chunks.insert((copy.to, number), length).is_none(), "it was there");
+            }
+        }
         self.environment = changes.environment;
         self.queues.extend(changes.queues_put.into_iter().map(|row| (row.number, row)));
         self.counters.extend(changes.counters.into_iter().map(|row| (row.queue, row)));
@@ -113,6 +127,8 @@ impl Store {
             queues: self.queues.values().map(with_counters).collect(),
             segments: self.segments.values().cloned().collect(),
             runs: self.runs.values().copied().collect(),
+            triggers: self.triggers.values().cloned().collect(),
+            secret: self.secret.clone(),
             restored,
             now,
         }

@@ -178,6 +178,15 @@ pub(crate) fn why(why: Why) -> String {
         }
         Why::LeasedLimit { limit } => format!("leased_limit limit={limit}"),
         Why::NoConsumer { since } => format!("no_consumer since={}", until(since)),
+        Why::TargetDown { trigger, trouble } => {
+            format!(
+                "target_down trigger={trigger} since={} until={}",
+                show(trouble.since),
+                show(trouble.next_try)
+            )
+        }
+        Why::TriggerStarts { trigger, at } => format!("trigger_starts trigger={trigger} at={}", show(at)),
+        Why::NoDeployment { deployment } => format!("no_deployment {deployment}"),
         Why::Delivering => "delivering".to_owned(),
         Why::AllDelayed { until: end } => format!("all_delayed until={}", until(end)),
         Why::AllLeased { until: end } => format!("all_leased until={}", until(end)),

@@ -17,6 +17,7 @@ use millpond_core::time::Timestamp;
 use millpond_core::{Command, Core, CoreSettings, Effect, Outcome, Page, ScanTicket, Stamp};
 
 use super::store::Store;
+use super::triggers;
 use super::words::{START_MILLIS, Words, duration, spec, state, time};
 
 pub(crate) struct World {
@@ -256,7 +257,11 @@ impl World {
     }
 
     fn answered(&mut self, effect: Effect) -> String {
-        let Effect::Answered { waiter, outcome } = effect;
+        let (waiter, outcome) = match effect {
+            Effect::Answered { waiter, outcome } => (waiter, outcome),
+            Effect::TriggersChanged => return "pushers look again".to_owned(),
+            Effect::TopicMade { topic } => return format!("pushers see {topic}"),
+        };
         let index = usize::try_from(waiter.0).expect("a small number") - 1;
         let (name, of) = self.waiters[index].clone();
         if let Outcome::Browsed(page) = &outcome {
@@ -356,14 +361,20 @@ impl World {
             }),
             "cancel" => Command::CancelWait(self.waiter(words.bare[0])),
             "undo" => Command::Undo(words.bare.iter().map(|text| self.lease_of(text).0).collect()),
-            "settle" | "ack" | "nack" | "extend" => Command::Settle(self.settle(words)),
+            "settle" | "ack" | "nack" | "extend" | "end_call" | "reserve" => {
+                Command::Settle(self.settle(words))
+            }
             "show" | "pause" | "resume" | "purge" => command_on_queue(words, queue()),
-            _ => self.command_on_large_data(words, queue()),
+            _ => triggers::command(words).unwrap_or_else(|| self.further_command(words, queue())),
         }
     }
 
-    fn command_on_large_data(&mut self, words: &Words<'_>, queue: Box<str>) -> Command {
+    fn further_command(&mut self, words: &Words<'_>, queue: Box<str>) -> Command {
         match words.verb {
+            "held" => {
+                let (lease, queue) = self.lease_of(words.bare[0]);
+                Command::LeaseState { queue: queue.into(), lease }
+            }
             "begin" => Command::BeginUpload(self.begin(words, queue)),
             "append" => Command::AppendUpload(self.append(words)),
             "finish" => Command::FinishUpload(self.finish(words, &queue)),
@@ -481,6 +492,8 @@ impl World {
         let action = |verb: &str| match verb {
             "ack" => SettleAction::Ack,
             "nack" => SettleAction::Nack(delay),
+            "end_call" => SettleAction::EndCall,
+            "reserve" => SettleAction::Reserve,
             _ => SettleAction::Extend(words.time("by")),
         };
         let named = words.pairs().filter(|(key, _)| matches!(*key, "ack" | "nack" | "extend"));
@@ -512,6 +525,8 @@ fn reading(words: &Words<'_>) -> Reading {
     Reading {
         partition: words.get("partition").map(Into::into),
         in_flight_max: words.number("in_flight"),
+        unpinned: words.has("unpinned"),
+        pushes: words.has("pushes"),
         look: words.has("look"),
     }
 }

@@ -1,0 +1,319 @@
+//! Who pushes: for each environment the triggers that it has, for each trigger and topic one lease call that waits.
+//!
+//! It holds no state that counts: what it forgets is leases, which run out. The engine tells when triggers change and when topics
+//! are made; then the environment is looked at anew, by one task at a time.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use millpond_api::Fault;
+use millpond_core::command::{Listed, SetSecret};
+use millpond_core::id::Uid;
+use millpond_core::outcome::TriggerView;
+use millpond_core::{Command, Outcome};
+use millpond_engine::{Engine, EngineError, PushNotice};
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use crate::call::{CallSettings, Caller};
+use crate::feed::{Feed, Standing};
+use crate::patience::Patience;
+use crate::record::Statistics;
+use crate::secrets::Secrets;
+use crate::signature::Secret;
+use crate::target::{AllowList, Target};
+use crate::token::{Claims, TokenError};
+
+/// Pushes under way at once, unless told.
+pub const CALLS: usize = 1_024;
+/// Pushes of one trigger under way at once, unless told.
+pub const TRIGGER_CALLS: usize = 256;
+/// Topics of one page of a list.
+const TOPICS_PER_PAGE: usize = 1_000;
+
+/// How pushes are made.
+#[derive(Clone, Default)]
+pub struct PushSettings {
+    /// How targets are called, and which may be.
+    pub call: CallSettings,
+    /// Pushes under way at once: at least 1; `None`: [`CALLS`].
+    pub calls: Option<usize>,
+    /// Pushes of one trigger under way at once: at least 1; `None`: [`TRIGGER_CALLS`].
+    pub trigger_calls: Option<usize>,
+    /// Regions of environments, which handlers are told.
+    pub regions: HashMap<String, String>,
+}
+
+/// Pushes what triggers of all environments of an engine are for. A clone is another handle.
+#[derive(Clone)]
+pub struct Pusher {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) caller: Caller,
+    /// Room for pushes under way.
+    pub(crate) calls: Arc<Semaphore>,
+    settings: PushSettings,
+    environments: Mutex<HashMap<Box<str>, Arc<Pushed>>>,
+    stopped: watch::Sender<bool>,
+}
+
+/// One environment.
+pub(crate) struct Pushed {
+    name: Box<str>,
+    /// Held by whoever looks at its triggers.
+    turn: tokio::sync::Mutex<()>,
+    secrets: Mutex<Arc<Secrets>>,
+    feeds: Mutex<HashMap<Uid, Arc<Feed>>>,
+}
+
+impl Pushed {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn secrets(&self) -> Arc<Secrets> {
+        Arc::clone(&self.secrets.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn feeds(&self) -> std::sync::MutexGuard<'_, HashMap<Uid, Arc<Feed>>> {
+        self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pusher {
+    /// Begins to push, on the runtime that this is called in.
+    #[must_use]
+    pub fn start(engine: Engine, settings: PushSettings) -> Self {
+        let calls = settings.calls.unwrap_or(CALLS).clamp(1, Semaphore::MAX_PERMITS);
+        let notices = engine.watch_pushes();
+        let shared = Arc::new(Shared {
+            engine,
+            caller: Caller::new(settings.call.clone()),
+            calls: Arc::new(Semaphore::new(calls)),
+            settings,
+            environments: Mutex::default(),
+            stopped: watch::Sender::new(false),
+        });
+        tokio::spawn(follow(Arc::clone(&shared), notices));
+        Self { shared }
+    }
+
+    /// Looks at the triggers of an environment now: when this ends, those that are gone push nothing any more.
+    pub async fn changed(&self, environment: &str) {
+        look(&self.shared, environment).await;
+    }
+
+    /// Whether a trigger may have this target.
+    ///
+    /// # Errors
+    /// It is no URL that can be pushed to, or is an address that is not allowed.
+    pub fn check_target(&self, target: &str) -> Result<(), Fault> {
+        let target = Target::parse(target)?;
+        self.shared.settings.call.allowed.check_literal(&target)
+    }
+
+    /// Networks that pushes may go to.
+    #[must_use]
+    pub fn allowed(&self) -> &AllowList {
+        &self.shared.settings.call.allowed
+    }
+
+    /// What became of the pushes of a trigger since this was started; `None`: it has pushed nothing.
+    #[must_use]
+    pub fn statistics(&self, environment: &str, trigger: Uid) -> Option<Statistics> {
+        let pushed = self.shared.known(environment)?;
+        let feed = pushed.feeds().get(&trigger).map(Arc::clone)?;
+        Some(feed.standing.statistics())
+    }
+
+    /// What a token says that came with a push of this environment.
+    ///
+    /// # Errors
+    /// It is none, or its time is over. While the environment's secret cannot be had, no token is good.
+    pub async fn verify(&self, environment: &str, token: &str) -> Result<Claims, TokenError> {
+        let now = self.shared.engine.now();
+        let known = self.shared.known(environment).map(|pushed| pushed.secrets());
+        let secrets = match known.filter(|secrets| !secrets.is_empty()) {
+            Some(secrets) => secrets,
+            None => {
+                look(&self.shared, environment).await;
+                self.shared.known(environment).map(|pushed| pushed.secrets()).unwrap_or_default()
+            }
+        };
+        crate::token::verify(token, &secrets.in_force(now), now)
+    }
+
+    /// Begins no push any more and waits until those under way have ended, for so long at most.
+    pub async fn stop(&self, patience: Duration) {
+        self.shared.stopped.send_replace(true);
+        let environments: Vec<_> = self.shared.environments().values().cloned().collect();
+        for pushed in environments {
+            let feeds: Vec<_> = pushed.feeds().drain().map(|(_, feed)| feed).collect();
+            for feed in feeds {
+                feed.stop().await;
+            }
+        }
+        let all = self.shared.settings.calls.unwrap_or(CALLS).clamp(1, Semaphore::MAX_PERMITS);
+        let all = u32::try_from(all).unwrap_or(u32::MAX);
+        if tokio::time::timeout(patience, self.shared.calls.acquire_many(all)).await.is_err() {
+            tracing::warn!("pushes were still under way {patience:?} after the stop; their leases run out");
+        }
+    }
+}
+
+impl Shared {
+    fn environments(&self) -> std::sync::MutexGuard<'_, HashMap<Box<str>, Arc<Pushed>>> {
+        self.environments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self, environment: &str) -> Option<Arc<Pushed>> {
+        self.environments().get(environment).map(Arc::clone)
+    }
+
+    fn pushed(&self, environment: &str) -> Arc<Pushed> {
+        let mut environments = self.environments();
+        let pushed = environments.entry(environment.into()).or_insert_with(|| {
+            Arc::new(Pushed {
+                name: environment.into(),
+                turn: tokio::sync::Mutex::default(),
+                secrets: Mutex::default(),
+                feeds: Mutex::default(),
+            })
+        });
+        Arc::clone(pushed)
+    }
+
+    pub(crate) fn region_of(&self, environment: &str) -> Option<&str> {
+        self.settings.regions.get(environment).map(String::as_str)
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        *self.stopped.borrow()
+    }
+
+    /// Gives the engine a command until it is carried out; `None`: the server stops, or the environment is gone.
+    pub(crate) async fn insist(&self, environment: &str, command: Command) -> Option<Outcome> {
+        let mut patience = Patience::default();
+        let mut stopped = self.stopped.subscribe();
+        loop {
+            match self.engine.submit(environment, command.clone()).await {
+                Ok(answer) => return Some(answer.outcome),
+                Err(EngineError::ShuttingDown | EngineError::EnvironmentNotFound(_)) => return None,
+                Err(error) => tracing::debug!(environment, %error, "not carried out, tried again"),
+            }
+            tokio::select! {
+                () = patience.wait() => {}
+                _ = stopped.wait_for(|stopped| *stopped) => return None,
+            }
+        }
+    }
+}
+
+/// Follows what the engine tells, one environment after the other at first, each in a task of its own.
+async fn follow(shared: Arc<Shared>, mut notices: mpsc::UnboundedReceiver<(Box<str>, PushNotice)>) {
+    let mut stopped = shared.stopped.subscribe();
+    loop {
+        let notice = tokio::select! {
+            notice = notices.recv() => notice,
+            _ = stopped.wait_for(|stopped| *stopped) => None,
+        };
+        let Some((environment, notice)) = notice else { return };
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            match notice {
+                PushNotice::Triggers => look(&shared, &environment).await,
+                PushNotice::Topic(topic) => see_topic(&shared, &environment, &topic).await,
+            }
+        });
+    }
+}
+
+/// A topic was made.
+async fn see_topic(shared: &Arc<Shared>, environment: &str, topic: &str) {
+    let pushed = shared.pushed(environment);
+    let _turn = pushed.turn.lock().await;
+    let feeds: Vec<_> = pushed.feeds().values().cloned().collect();
+    for feed in feeds.iter().filter(|feed| feed.trigger().matches(topic)) {
+        feed.begin(shared, topic);
+    }
+}
+
+/// Makes what is pushed what the environment's triggers say.
+async fn look(shared: &Arc<Shared>, environment: &str) {
+    if shared.is_stopped() {
+        return;
+    }
+    let pushed = shared.pushed(environment);
+    let _turn = pushed.turn.lock().await;
+    let Some(Outcome::Triggers(views)) = shared.insist(environment, Command::ListTriggers).await else {
+        return;
+    };
+    if !views.is_empty() {
+        learn_secret(shared, &pushed).await;
+    }
+    let gone: Vec<_> = {
+        let mut feeds = pushed.feeds();
+        let stays = |uid: &Uid| views.iter().any(|view| view.trigger.uid == *uid);
+        feeds.extract_if(|uid, _| !stays(uid)).map(|(_, feed)| feed).collect()
+    };
+    for feed in gone {
+        feed.stop().await;
+    }
+    for view in &views {
+        let known = pushed.feeds().get(&view.trigger.uid).cloned();
+        match known {
+            Some(feed) if feed.is_of(view) => {}
+            // It is read in another way now, and stands as it stood.
+            Some(feed) => {
+                feed.stop().await;
+                begin_feed(shared, &pushed, view, Arc::clone(&feed.standing)).await;
+            }
+            None => {
+                let calls = shared.settings.trigger_calls.unwrap_or(TRIGGER_CALLS).max(1);
+                begin_feed(shared, &pushed, view, Arc::new(Standing::new(calls))).await;
+            }
+        }
+    }
+}
+
+async fn begin_feed(shared: &Arc<Shared>, pushed: &Arc<Pushed>, view: &TriggerView, standing: Arc<Standing>) {
+    if shared.is_stopped() {
+        return;
+    }
+    let feed = Arc::new(Feed::new(Arc::clone(pushed), view, standing));
+    pushed.feeds().insert(view.trigger.uid, Arc::clone(&feed));
+    let mut after = None;
+    loop {
+        let list = Command::ListQueues {
+            listed: Listed::Topics,
+            after: after.take(),
+            descending: false,
+            limit: TOPICS_PER_PAGE,
+        };
+        let Some(Outcome::Queues { views, more }) = shared.insist(pushed.name(), list).await else { return };
+        let names = views.iter().filter_map(|view| view.queue.name.strip_prefix("topics/"));
+        for topic in names.filter(|topic| view.trigger.matches(topic)) {
+            feed.begin(shared, topic);
+        }
+        after = views.last().map(|view| view.queue.name.clone()).filter(|_| more);
+        if after.is_none() {
+            return;
+        }
+    }
+}
+
+/// What pushes are signed with; made if there is nothing yet.
+async fn learn_secret(shared: &Arc<Shared>, pushed: &Pushed) {
+    let Ok(drawn) = Secret::draw() else {
+        tracing::error!("the system gives no random bytes: pushes are not signed");
+        return;
+    };
+    let set = SetSecret { secret: drawn.reveal().into(), grace: Duration::ZERO, only_if_none: true };
+    let outcome = shared.insist(pushed.name(), Command::SetSecret(set)).await;
+    if let Some(Outcome::Secret(row)) = outcome {
+        *pushed.secrets.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Secrets::of(&row));
+    }
+}
