@@ -17,3 +17,4 @@ mod restores;
 mod sylphx;
 mod terminals;
 mod vercel;
+mod vercel_push;

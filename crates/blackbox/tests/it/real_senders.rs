@@ -58,7 +58,7 @@ fn project(language: &str) -> PathBuf {
 #[track_caller]
 pub(crate) fn against_a_server(tests: &mut Command) -> Output {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let server = Launch::of(directory.path()).start();
+    let server = Launch::of(directory.path()).argument("--runtime-cache=8388608").start();
     let tests = tests.env("MILLPOND_URL", format!("http://{}", server.address()));
     let output = tests.output().expect("the tests can be run");
     let [out, error] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));

@@ -35,6 +35,12 @@ fn the_client_for_python_sends_polls_and_settles() {
 }
 
 #[test]
+fn the_runtime_cache_is_what_the_client_for_python_and_result_backends_need() {
+    let text = python_tests("requirements-workers.txt", "vercel-workers", "cache_test");
+    assert!(ran(&text) >= 7, "every test ran: {text}");
+}
+
+#[test]
 fn celery_works_over_the_client_for_python() {
     let text = python_tests("requirements-workers.txt", "vercel-workers", "celery_test");
     assert!(ran(&text) >= 2, "every test ran: {text}");
