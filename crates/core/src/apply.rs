@@ -104,7 +104,9 @@ impl Core {
             Command::PauseQueue { queue } => self.pause_queue(queue, stamp),
             Command::PurgeQueue { queue, target } => self.purge_queue(queue, *target, stamp),
             Command::PutTriggers(put) => self.put_triggers(put, stamp),
-            Command::ReportTrigger { id, trouble } => Ok(self.report_trigger(id, trouble.as_ref())),
+            Command::ReportTrigger { id, uid, trouble } => {
+                Ok(self.report_trigger(id, *uid, trouble.as_ref()))
+            }
             Command::ResumeQueue { queue } => self.resume_queue(queue, stamp),
             Command::Revive(revive) => self.revive(revive, stamp),
             Command::Send(send) => self.send(send, stamp),

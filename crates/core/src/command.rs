@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::id::{Incarnation, LeaseGeneration, MessageId, Sequence, UploadId};
+use crate::id::{Incarnation, LeaseGeneration, MessageId, Sequence, Uid, UploadId};
 use crate::outcome::Tally;
 use crate::row::{DeliveryState, DueKey, MessageContent, ReadyKey};
 use crate::spec::{QueueSpec, TriggerSpec};
@@ -89,6 +89,8 @@ pub enum Command {
     ReportTrigger {
         /// The trigger.
         id: Box<str>,
+        /// Its identity: what is said of another that had the id before is passed over.
+        uid: Uid,
         /// What is wrong with it; `None`: nothing.
         trouble: Option<Trouble>,
     },

@@ -257,7 +257,8 @@ pub enum Why {
         /// It begins then.
         at: Timestamp,
     },
-    /// All that is ready was sent by a deployment that has no trigger for the group, and nobody asks for it.
+    /// All that is ready is for a deployment that has no trigger for the group: it was sent by it, or by none and this is the current
+    /// one. And nobody asks for it.
     NoDeployment {
         /// The deployment.
         deployment: Box<str>,

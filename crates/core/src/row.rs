@@ -535,8 +535,8 @@ pub struct TriggerRow {
     /// When it was made.
     pub created_at: Timestamp,
     /// The deployment that it belongs to, which is a partition of its topics. It reads that partition, and if its deployment is the
-    /// current one the messages of none too; `None`: it reads all that no deployment's trigger of its group reads, and
-    /// what they read as well.
+    /// current one the messages of none too; `None`: it reads all that no deployment's trigger of its group
+    /// reads.
     pub deployment: Option<Box<str>>,
     /// The topic, or a prefix of topics' names followed by `*`.
     pub topic: Box<str>,

@@ -103,6 +103,8 @@ pub struct Core {
     /// When which waiting call has to be answered.
     pub(crate) deadlines: BTreeSet<(Timestamp, WaiterId)>,
     pub(crate) waiting_in: BTreeMap<WaiterId, QueueNumber>,
+    /// Those of them that wait for what they push.
+    pub(crate) pushes_waiting: usize,
     /// Calls that look at messages and wait for a page.
     pub(crate) browses: BTreeMap<WaiterId, Browsing>,
     pub(crate) sweeps: Sweeps,
@@ -195,6 +197,7 @@ impl Core {
             wakes: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             waiting_in: BTreeMap::new(),
+            pushes_waiting: 0,
             browses: BTreeMap::new(),
             sweeps: Sweeps::new(),
             uploads: Uploads::new(),
@@ -442,7 +445,7 @@ impl Core {
     pub fn next_due_when_closed(&self) -> Option<Timestamp> {
         let wake = self.wakes.first().map(|(due, _)| *due);
         // Pushes go on by themselves: whoever makes them waits in an environment that is open.
-        let pushes = (!self.triggers.is_empty()).then_some(Timestamp::ZERO);
+        let pushes = self.has_fed_topics().then_some(Timestamp::ZERO);
         [wake, pushes, self.sweeps.next_due(self.rows.settled), self.uploads.next_due()]
             .into_iter()
             .flatten()

@@ -59,23 +59,20 @@ impl Circuit {
         admitted
     }
 
-    /// The target was not reached. Pushes that began together count once.
-    pub(crate) fn failed(&mut self, now: Timestamp, error: &str, entropy: u64) {
+    /// The target was not reached by a push that began then. Pushes that began before it could be tried again count once. Answers
+    /// whether this one does.
+    pub(crate) fn failed(&mut self, began: Timestamp, now: Timestamp, error: &str, entropy: u64) -> bool {
         let wait = match &self.down {
-            Some(down) if down.next_try > now => return,
+            Some(down) if began < down.next_try => return false,
             Some(down) => (down.wait * 2).min(WAIT_MAX),
             None => WAIT_FIRST,
         };
         let since = self.down.as_ref().map_or(now, |down| down.since);
         let millis = u64::try_from(wait.as_millis()).unwrap_or(0);
         let drawn = Duration::from_millis(millis / 2 + entropy % (millis / 2 + 1));
-        self.down = Some(Down {
-            since,
-            error: error.to_owned(),
-            wait,
-            next_try: now.plus(drawn),
-            probed_until: None,
-        });
+        let next_try = now.plus(drawn);
+        self.down = Some(Down { since, error: error.to_owned(), wait, next_try, probed_until: None });
+        true
     }
 
     /// The target was reached. `true`: it was down.
@@ -104,9 +101,9 @@ mod tests {
         let mut now = at(0);
         let mut waits = Vec::new();
         for _ in 0..9 {
-            circuit.failed(now, "refused", u64::MAX);
+            assert!(circuit.failed(now, now, "refused", u64::MAX));
             // Others that had begun before.
-            circuit.failed(now, "refused", 0);
+            assert!(!circuit.failed(now, now.plus(PROBE_MAX), "refused", 0));
             let Admission::Wait(until) = circuit.admit(now) else { panic!("it has to wait") };
             waits.push(until.since(now).as_millis());
             now = until;

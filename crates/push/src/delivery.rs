@@ -4,12 +4,14 @@
 //! target that was not reached has not had the message.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use millpond_core::command::{Holder, Require, Settle, SettleAction, Settlement, Trouble};
 use millpond_core::limits::TRIGGER_WAIT_MAX;
 use millpond_core::outcome::Grant;
 use millpond_core::row::MessageContent;
+use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome};
 use millpond_engine::Receipt;
 use tokio::sync::oneshot;
@@ -32,6 +34,10 @@ pub(crate) struct Delivery {
     pub(crate) content: Arc<MessageContent>,
 }
 
+/// A target that wants to be left alone for less is: nobody is called in a loop.
+const RETRY_AFTER_LEAST: Duration = Duration::from_secs(1);
+/// So often it is looked whether what a call is about is there at all.
+const LOOK_AT_LEAST: Duration = Duration::from_secs(30);
 /// Between two looks at where the end of a lease is by now, at least.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -48,12 +54,12 @@ pub(crate) async fn run(delivery: Delivery, receipt: Receipt, _room: Room) {
     }
     // From here on the target may have the message, whatever becomes of this task.
     receipt.delivered();
-    let began = Instant::now();
+    let (began, began_at) = (Instant::now(), delivery.shared.engine.now());
     let ended = match request {
         Ok(request) => delivery.call(request).await,
         Err(error) => Call::Unwritable(error),
     };
-    delivery.conclude(mode, began.elapsed(), ended).await;
+    delivery.conclude(mode, (began_at, began.elapsed()), ended).await;
 }
 
 /// What became of a call.
@@ -116,43 +122,60 @@ impl Delivery {
     /// Calls, for as long as the lease lives: whoever works on the message may move its end.
     async fn call(&self, request: CallRequest) -> Call {
         let (sender, connected) = oneshot::channel();
+        let is_connected = AtomicBool::new(false);
         let call = async {
             // A target that was down is up as soon as it can be connected to, however long its handlers take.
             let reached = async {
                 if connected.await.is_ok() {
+                    is_connected.store(true, Ordering::SeqCst);
                     self.target_up().await;
                 }
             };
             tokio::join!(self.shared.caller.call(request, sender), reached).0
         };
         tokio::pin!(call);
+        let stopped = self.feed.until_stopped();
+        tokio::pin!(stopped);
+        let mut is_stopped = false;
         let mut end = self.grant.lease_until;
         loop {
+            let now = self.shared.engine.now();
             tokio::select! {
                 called = &mut call => return Call::Made(called),
-                () = sleep_until(&self.shared, end) => {}
+                () = &mut stopped, if !is_stopped => {
+                    is_stopped = true;
+                    // A trigger that is removed pushes nothing any more to a target that it is only about to reach.
+                    if !is_connected.load(Ordering::SeqCst) {
+                        let error = "the trigger was removed before there was a connection".to_owned();
+                        return Call::Made(Err(CallError::Unreachable { error }));
+                    }
+                    continue;
+                }
+                () = sleep_until(&self.shared, end.min(now.plus(LOOK_AT_LEAST))) => {}
             }
             let state = Command::LeaseState { queue: self.group(), lease: self.grant.lease() };
             let state = tokio::select! {
                 called = &mut call => return Call::Made(called),
                 state = self.shared.insist(self.environment(), state) => state,
             };
+            let now = self.shared.engine.now();
             match state {
-                Some(Outcome::LeaseHeld(Some(until))) => {
-                    end = until.max(self.shared.engine.now().plus(LOOK_AGAIN));
-                }
+                Some(Outcome::LeaseHeld(Some(until))) => end = until.max(now.plus(LOOK_AGAIN)),
+                // A handler that has settled its message may have something left to do.
+                Some(Outcome::LeaseHeld(None)) if now < end => {}
+                // Its time is over, or its group is gone.
                 _ => return Call::GivenUp,
             }
         }
     }
 
-    async fn conclude(&self, mode: Mode, duration: Duration, call: Call) {
+    async fn conclude(&self, mode: Mode, (began, duration): (Timestamp, Duration), call: Call) {
         let (ended, action) = match call {
             Call::Made(Err(CallError::Unreachable { error })) => {
                 self.record(mode, duration, Ended::Unreachable { error: error.clone() });
                 let undo = Command::Undo(vec![self.grant.lease()]);
                 // First, so that nobody leases it anew who would call at once.
-                self.target_down(&error).await;
+                self.target_down(began, &error).await;
                 self.shared.insist(self.environment(), undo).await;
                 return;
             }
@@ -160,7 +183,7 @@ impl Delivery {
                 (Ended::Succeeded { status: reply.status }, Some(SettleAction::EndCall))
             }
             Call::Made(Ok(reply)) => {
-                let wait = reply.retry_after.map(|wait| wait.min(TRIGGER_WAIT_MAX));
+                let wait = reply.retry_after.map(|wait| wait.clamp(RETRY_AFTER_LEAST, TRIGGER_WAIT_MAX));
                 let ended = Ended::Failed { status: reply.status, body: reply.body_start };
                 (ended, Some(SettleAction::Nack(wait)))
             }
@@ -192,19 +215,19 @@ impl Delivery {
         });
     }
 
-    async fn target_down(&self, error: &str) {
+    async fn target_down(&self, began: Timestamp, error: &str) {
         let now = self.shared.engine.now();
-        let trouble = {
-            let mut circuit = self.feed.standing.circuit();
-            circuit.failed(now, error, fastrand::u64(..));
-            circuit.trouble().map(|(since, error, next_try)| Trouble { since, error: error.into(), next_try })
-        };
+        let counts = self.feed.standing.circuit().failed(began, now, error, fastrand::u64(..));
+        if !counts {
+            return;
+        }
         self.feed.standing.turned.notify_waiters();
-        if trouble.as_ref().is_some_and(|trouble| trouble.since == now) {
+        let is_new = self.feed.standing.circuit().trouble().is_some_and(|(since, ..)| since == now);
+        if is_new {
             let trigger = &self.feed.trigger().id;
             tracing::warn!(%trigger, error, "the target of a trigger cannot be reached");
         }
-        self.report(trouble).await;
+        self.report().await;
     }
 
     async fn target_up(&self) {
@@ -212,12 +235,20 @@ impl Delivery {
         if was_down {
             self.feed.standing.turned.notify_waiters();
             tracing::info!(trigger = %self.feed.trigger().id, "the target of a trigger is reached again");
-            self.report(None).await;
+            self.report().await;
         }
     }
 
-    async fn report(&self, trouble: Option<Trouble>) {
-        let report = Command::ReportTrigger { id: self.feed.trigger().id.clone(), trouble };
+    /// Tells the core how the target stands by now. One at a time, so that the last word is the last state.
+    async fn report(&self) {
+        let _turn = self.feed.standing.reporting.lock().await;
+        let trouble = self.feed.standing.circuit().trouble().map(|(since, error, next_try)| Trouble {
+            since,
+            error: error.into(),
+            next_try,
+        });
+        let trigger = self.feed.trigger();
+        let report = Command::ReportTrigger { id: trigger.id.clone(), uid: trigger.uid, trouble };
         self.shared.insist(self.environment(), report).await;
     }
 }

@@ -7,10 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use millpond_api::Fault;
 use millpond_core::command::{Listed, SetSecret};
 use millpond_core::id::Uid;
-use millpond_core::outcome::TriggerView;
 use millpond_core::{Command, Outcome};
 use millpond_engine::{Engine, EngineError, PushNotice};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -21,13 +19,15 @@ use crate::patience::Patience;
 use crate::record::Statistics;
 use crate::secrets::Secrets;
 use crate::signature::Secret;
-use crate::target::{AllowList, Target};
+use crate::target::AllowList;
 use crate::token::{Claims, TokenError};
 
 /// Pushes under way at once, unless told.
 pub const CALLS: usize = 1_024;
 /// Pushes of one trigger under way at once, unless told.
 pub const TRIGGER_CALLS: usize = 256;
+/// How long a call that comes with a token waits for the secret.
+const SECRET_PATIENCE: Duration = Duration::from_secs(2);
 /// Topics of one page of a list.
 const TOPICS_PER_PAGE: usize = 1_000;
 
@@ -103,16 +103,12 @@ impl Pusher {
 
     /// Looks at the triggers of an environment now: when this ends, those that are gone push nothing any more.
     pub async fn changed(&self, environment: &str) {
-        look(&self.shared, environment).await;
-    }
-
-    /// Whether a trigger may have this target.
-    ///
-    /// # Errors
-    /// It is no URL that can be pushed to, or is an address that is not allowed.
-    pub fn check_target(&self, target: &str) -> Result<(), Fault> {
-        let target = Target::parse(target)?;
-        self.shared.settings.call.allowed.check_literal(&target)
+        // In a task of its own: whoever asked may hang up, and a look that is begun has to be finished.
+        let (shared, environment) = (Arc::clone(&self.shared), environment.to_owned());
+        let looked = tokio::spawn(async move { look(&shared, &environment).await });
+        if let Err(error) = looked.await {
+            tracing::error!(%error, "a look at triggers broke off");
+        }
     }
 
     /// Networks that pushes may go to.
@@ -135,15 +131,13 @@ impl Pusher {
     /// It is none, or its time is over. While the environment's secret cannot be had, no token is good.
     pub async fn verify(&self, environment: &str, token: &str) -> Result<Claims, TokenError> {
         let now = self.shared.engine.now();
-        let known = self.shared.known(environment).map(|pushed| pushed.secrets());
-        let secrets = match known.filter(|secrets| !secrets.is_empty()) {
-            Some(secrets) => secrets,
-            None => {
-                look(&self.shared, environment).await;
-                self.shared.known(environment).map(|pushed| pushed.secrets()).unwrap_or_default()
-            }
-        };
-        crate::token::verify(token, &secrets.in_force(now), now)
+        let pushed = self.shared.pushed(environment);
+        if pushed.secrets().is_empty() {
+            // Who comes with a token that may be none does not wait for a store that is away.
+            let learned = tokio::time::timeout(SECRET_PATIENCE, learn_secret(&self.shared, &pushed));
+            let _ = learned.await;
+        }
+        crate::token::verify(token, &pushed.secrets().in_force(now), now)
     }
 
     /// Begins no push any more and waits until those under way have ended, for so long at most.
@@ -212,7 +206,7 @@ impl Shared {
     }
 }
 
-/// Follows what the engine tells, one environment after the other at first, each in a task of its own.
+/// Follows what the engine tells, each notice in a task of its own.
 async fn follow(shared: Arc<Shared>, mut notices: mpsc::UnboundedReceiver<(Box<str>, PushNotice)>) {
     let mut stopped = shared.stopped.subscribe();
     loop {
@@ -237,7 +231,8 @@ async fn see_topic(shared: &Arc<Shared>, environment: &str, topic: &str) {
     let _turn = pushed.turn.lock().await;
     let feeds: Vec<_> = pushed.feeds().values().cloned().collect();
     for feed in feeds.iter().filter(|feed| feed.trigger().matches(topic)) {
-        feed.begin(shared, topic);
+        // One of a topic of this name that is gone may be about to end.
+        feed.begin_anew(shared, topic).await;
     }
 }
 
@@ -251,9 +246,7 @@ async fn look(shared: &Arc<Shared>, environment: &str) {
     let Some(Outcome::Triggers(views)) = shared.insist(environment, Command::ListTriggers).await else {
         return;
     };
-    if !views.is_empty() {
-        learn_secret(shared, &pushed).await;
-    }
+    learn_secret(shared, &pushed).await;
     let gone: Vec<_> = {
         let mut feeds = pushed.feeds();
         let stays = |uid: &Uid| views.iter().any(|view| view.trigger.uid == *uid);
@@ -262,29 +255,41 @@ async fn look(shared: &Arc<Shared>, environment: &str) {
     for feed in gone {
         feed.stop().await;
     }
+    let mut feeds = Vec::with_capacity(views.len());
     for view in &views {
         let known = pushed.feeds().get(&view.trigger.uid).cloned();
-        match known {
-            Some(feed) if feed.is_of(view) => {}
+        let standing = match known {
+            Some(feed) if feed.is_of(view) => {
+                feeds.push(feed);
+                continue;
+            }
             // It is read in another way now, and stands as it stood.
             Some(feed) => {
                 feed.stop().await;
-                begin_feed(shared, &pushed, view, Arc::clone(&feed.standing)).await;
+                Arc::clone(&feed.standing)
             }
             None => {
                 let calls = shared.settings.trigger_calls.unwrap_or(TRIGGER_CALLS).max(1);
-                begin_feed(shared, &pushed, view, Arc::new(Standing::new(calls))).await;
+                Arc::new(Standing::new(calls))
             }
+        };
+        let feed = Arc::new(Feed::new(Arc::clone(&pushed), view, standing));
+        pushed.feeds().insert(view.trigger.uid, Arc::clone(&feed));
+        feeds.push(feed);
+    }
+    begin(shared, &pushed, &feeds).await;
+    if shared.is_stopped() {
+        for feed in feeds {
+            feed.stop().await;
         }
     }
 }
 
-async fn begin_feed(shared: &Arc<Shared>, pushed: &Arc<Pushed>, view: &TriggerView, standing: Arc<Standing>) {
-    if shared.is_stopped() {
+/// Pushes what comes of each topic for which there is a trigger. One list of the topics serves all triggers.
+async fn begin(shared: &Arc<Shared>, pushed: &Pushed, feeds: &[Arc<Feed>]) {
+    if feeds.is_empty() {
         return;
     }
-    let feed = Arc::new(Feed::new(Arc::clone(pushed), view, standing));
-    pushed.feeds().insert(view.trigger.uid, Arc::clone(&feed));
     let mut after = None;
     loop {
         let list = Command::ListQueues {
@@ -294,9 +299,9 @@ async fn begin_feed(shared: &Arc<Shared>, pushed: &Arc<Pushed>, view: &TriggerVi
             limit: TOPICS_PER_PAGE,
         };
         let Some(Outcome::Queues { views, more }) = shared.insist(pushed.name(), list).await else { return };
-        let names = views.iter().filter_map(|view| view.queue.name.strip_prefix("topics/"));
-        for topic in names.filter(|topic| view.trigger.matches(topic)) {
-            feed.begin(shared, topic);
+        for topic in views.iter().filter_map(|view| view.queue.name.strip_prefix("topics/")) {
+            let fed = feeds.iter().filter(|feed| feed.trigger().matches(topic));
+            fed.for_each(|feed| feed.begin(shared, topic));
         }
         after = views.last().map(|view| view.queue.name.clone()).filter(|_| more);
         if after.is_none() {

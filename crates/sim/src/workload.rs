@@ -318,8 +318,8 @@ pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
         Command::PauseQueue { queue } => pause_queue::predict(auditor, queue, answered),
         Command::PurgeQueue { queue, target } => purge_queue::predict(auditor, queue, *target, answered),
         Command::PutTriggers(put) => put_triggers::predict(auditor, put, answered),
-        Command::ReportTrigger { id, trouble } => {
-            report_trigger::predict(auditor, (id, trouble.as_ref()), answered)
+        Command::ReportTrigger { id, uid, trouble } => {
+            report_trigger::predict(auditor, (id, *uid, trouble.as_ref()), answered)
         }
         Command::ResumeQueue { queue } => resume_queue::predict(auditor, queue, answered),
         Command::Revive(again) => revive::predict(auditor, again, answered),

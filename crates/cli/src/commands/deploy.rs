@@ -28,6 +28,9 @@ use crate::confirm::Confirm;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{count_of, print, tell};
 
+/// Bytes of a deployment's id, as on the server: its triggers are called after it.
+const DEPLOYMENT_BYTES_MAX: usize = 250;
+const DEPLOYMENT: &str = "1 to 250 of A-Z, a-z, 0-9, _ and -";
 /// The longest time that a push can hold a message, as on Vercel's wire.
 const LEASE_SECONDS_MAX: u32 = 3_600;
 
@@ -41,7 +44,7 @@ pub(crate) struct Deploy {
     #[arg(long = "app", required = true, value_name = "[SERVICE=]URL", value_parser = app::app)]
     apps: Vec<App>,
 
-    /// What the deployment is called: 1 to 255 of A-Z, a-z, 0-9, _ and -
+    /// What the deployment is called: 1 to 250 of A-Z, a-z, 0-9, _ and -
     #[arg(long, env = "VERCEL_DEPLOYMENT_ID", value_name = "ID")]
     deployment: Option<String>,
 
@@ -129,9 +132,9 @@ impl Deploy {
     fn deployment(&self, what: &str) -> Outcome<&str> {
         let advice = "name one with --deployment ID or VERCEL_DEPLOYMENT_ID, the same that the app sends and reads with";
         match self.deployment.as_deref() {
-            Some(id) if topic::is_name(id) => Ok(id),
+            Some(id) if topic::is_name(id) && id.len() <= DEPLOYMENT_BYTES_MAX => Ok(id),
             Some(id) => {
-                let why = format!("the deployment is called {id:?}, expected {}", topic::NAME);
+                let why = format!("the deployment is called {id:?}, expected {DEPLOYMENT}");
                 Err(Failure::usage(format!("cannot {what}"), why).advise(advice))
             }
             None => {

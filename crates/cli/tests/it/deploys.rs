@@ -121,7 +121,7 @@ fn a_deployment_has_a_name() {
     assert_eq!(found[0]["deployment"], "dpl_9");
     let told =
         Ran::of(run(deploy(shop.path()).args(APP).args(["--dry-run", "--deployment", "a b"]))).failed(2);
-    assert!(told.contains("called \"a b\", expected 1 to 255 of A-Z"), "{told}");
+    assert!(told.contains("called \"a b\", expected 1 to 250 of A-Z"), "{told}");
 }
 
 #[test]

@@ -80,6 +80,7 @@ impl Core {
         for (waiter, waiting) in waiters {
             self.deadlines.remove(&(waiting.deadline, waiter));
             self.waiting_in.remove(&waiter);
+            self.pushes_waiting -= usize::from(waiting.reading.pushes);
             let outcome = Outcome::Rejected(Rejection::QueueNotFound { name: row.name.clone() });
             self.batch.effects.push(Effect::Answered { waiter, outcome });
         }

@@ -27,7 +27,9 @@ impl Core {
             return Err(Rejection::Unsuited { name: lease.queue.clone(), wanted }.into());
         }
         check_lease(lease)?;
-        if !lease.wait.is_zero() && self.waiting_in.len() >= self.settings.waiters {
+        // Calls for pushes are bounded by triggers and topics, and take no place from those who poll.
+        let is_bounded = !lease.wait.is_zero() && !lease.reading.pushes;
+        if is_bounded && self.polls_waiting() >= self.settings.waiters {
             return Err(Rejection::WaiterLimit { limit: self.settings.waiters }.into());
         }
         if !self.run_due_for(number, stamp) {
@@ -39,8 +41,9 @@ impl Core {
                 return Err(Rejection::ConcurrencyReached { in_flight, limit }.into());
             }
         }
+        self.seen(number, stamp);
         if !lease.reading.pushes {
-            self.seen(number, stamp);
+            self.polled(number, stamp.now);
         }
         // Whoever waits already goes first, with what has just become due.
         self.serve(number, stamp);
@@ -71,8 +74,9 @@ impl Core {
 
     fn wait(&mut self, number: QueueNumber, id: WaiterId, waiter: Waiter, overdue: bool) {
         let Some(queue) = self.queues.get_mut(&number) else { return };
-        let deadline = waiter.deadline;
+        let (deadline, pushes) = (waiter.deadline, waiter.reading.pushes);
         queue.waiters.add(id, waiter);
+        self.pushes_waiting += usize::from(pushes);
         self.waiting_in.insert(id, number);
         if overdue {
             queue.overdue.insert(id);
@@ -109,6 +113,7 @@ impl Core {
         let queue = self.queues.get_mut(&number)?;
         queue.overdue.remove(&id);
         let waiter = queue.waiters.remove(id)?;
+        self.pushes_waiting -= usize::from(waiter.reading.pushes);
         self.deadlines.remove(&(waiter.deadline, id));
         self.note_waiting(number);
         Some(waiter)

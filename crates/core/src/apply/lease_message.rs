@@ -44,12 +44,18 @@ impl Core {
         }
         let row = self.visible_by_now(row);
         let pick = match self.progress_with(lane, &row)? {
-            None => Pick { lane, what: Picked::Fresh(Box::new(row)) },
+            None => {
+                self.polled(number, stamp.now);
+                Pick { lane, what: Picked::Fresh(Box::new(row)) }
+            }
             Some(None) => return Err(Rejection::AlreadySettled { message }.into()),
             Some(Some(own)) if self.is_reserved(&own, stamp.now) => {
                 return Ok(Outcome::Leased(vec![self.hand_over(own, lease, stamp)]));
             }
-            Some(Some(own)) => Pick { lane, what: self.take_again(own, stamp)? },
+            Some(Some(own)) => {
+                self.polled(number, stamp.now);
+                Pick { lane, what: self.take_again(own, stamp)? }
+            }
         };
         if lease.reading.look {
             return Ok(Outcome::Leased(self.show(&pick, stamp.now).into_iter().collect()));
@@ -66,7 +72,7 @@ impl Core {
     /// A handler of a deployment may have been told of a message of no partition.
     fn reading_by_id(&self, reading: &Reading) -> Reading {
         let deployed = reading.partition.as_deref().is_some_and(|id| self.triggers.has_deployment(id));
-        Reading { unpinned: reading.unpinned || deployed, ..reading.clone() }
+        Reading { unpinned: reading.unpinned || deployed, pushes: false, ..reading.clone() }
     }
 
     /// A message whose delay is over is promoted before anybody has it.
@@ -242,6 +248,13 @@ impl Core {
         }
         if let Some((first, last)) = change.put {
             self.batch.runs_put.insert((key, first), last);
+        }
+    }
+
+    /// Somebody asked for messages who is no trigger.
+    pub(super) fn polled(&mut self, number: QueueNumber, now: Timestamp) {
+        if let Some(queue) = self.queues.get_mut(&number) {
+            queue.polled_at = Some(now);
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::apply::Stop;
 use crate::apply::create_queue::{check_duration, check_range, check_topic_id, draw_uid};
 use crate::command::{NewTrigger, PutTriggers, SetSecret, TriggersOf, Trouble};
+use crate::id::Uid;
 use crate::limits;
 use crate::outcome::{DeadLetterProblem, Effect, Outcome, Rejection};
 use crate::row::{SecretRow, TriggerRow};
@@ -87,9 +88,15 @@ impl Core {
         Outcome::Triggers(self.triggers.iter().map(|row| self.triggers.view(row)).collect())
     }
 
-    pub(super) fn report_trigger(&mut self, id: &str, trouble: Option<&Trouble>) -> Outcome {
+    pub(super) fn report_trigger(&mut self, id: &str, uid: Uid, trouble: Option<&Trouble>) -> Outcome {
+        if self.triggers.get(id).is_none_or(|row| row.uid != uid) {
+            return Outcome::Done;
+        }
         let trouble = trouble.map(|trouble| {
-            let kept = trouble.error.char_indices().take_while(|(at, _)| *at < ERROR_BYTES_MAX);
+            let kept = trouble
+                .error
+                .char_indices()
+                .take_while(|(at, letter)| at + letter.len_utf8() <= ERROR_BYTES_MAX);
             Trouble { error: kept.map(|(_, letter)| letter).collect(), ..trouble.clone() }
         });
         self.triggers.set_trouble(id, trouble);

@@ -80,12 +80,15 @@ impl Core {
                 return Why::Delivering;
             }
             let seen = queue.consumer_seen_at;
-            let polled = queue.waiters.iter().any(|(_, waiter)| !waiter.reading.pushes)
-                || seen.is_some_and(|seen| stamp.now.since(seen) < CONSUMER_ABSENT_AFTER);
-            if polled {
+            if queue.waiters.iter().any(|(_, waiter)| !waiter.reading.pushes) {
                 return Why::Delivering;
             }
-            return self.why_not_pushed(queue, stamp).unwrap_or(Why::NoConsumer { since: seen });
+            let not_pushed = self.why_not_pushed(queue, stamp);
+            let polled = queue.polled_at.is_some_and(|at| stamp.now.since(at) < CONSUMER_ABSENT_AFTER);
+            if polled && !matches!(not_pushed, Some(Why::TargetDown { .. })) {
+                return Why::Delivering;
+            }
+            return not_pushed.unwrap_or(Why::NoConsumer { since: seen });
         }
         if counters.delayed > 0 {
             return Why::AllDelayed { until: first(|part| part.delayed.first().map(|key| key.due_at)) };
@@ -113,8 +116,10 @@ impl Core {
             let waiting = Why::TriggerStarts { trigger: starts.id.clone(), at: starts.starts_at() };
             return Some(if waits { waiting } else { Why::Delivering });
         }
-        let pinned: Option<Vec<_>> = ready.iter().map(|log| self.partition_of(*log)).collect();
-        let deployment = pinned?.first().copied()?;
+        // Messages of none are the current deployment's to push, if the group is fed at all.
+        let current = self.triggers.current().filter(|_| self.is_fed(group));
+        let owners: Option<Vec<_>> = ready.iter().map(|log| self.partition_of(*log).or(current)).collect();
+        let deployment = owners?.first().copied()?;
         Some(Why::NoDeployment { deployment: deployment.into() })
     }
 }

@@ -146,7 +146,15 @@ impl Core {
     /// Where a call reads the group of a number.
     pub(crate) fn lanes_read(&self, number: QueueNumber, reading: &Reading) -> Vec<Lane> {
         let mut lanes = self.lanes(number, reading.partition.as_deref());
-        if let (true, Some(group)) = (reading.unpinned, self.queues.get(&number))
+        if reading.pushes && reading.partition.is_none() {
+            // A trigger of no deployment leaves to deployments what is theirs.
+            let theirs = |lane: &Lane| {
+                self.trigger_over(number, lane.log).is_some_and(|trigger| trigger.deployment.is_some())
+            };
+            lanes.retain(|lane| !theirs(lane));
+        }
+        if let (true, Some(group)) =
+            (reading.unpinned && reading.partition.is_some(), self.queues.get(&number))
             && let (Role::Group { topic }, Some(cursors)) = (group.row.role, group.group())
             && !lanes.iter().any(|lane| lane.log == topic)
         {

@@ -38,6 +38,8 @@ pub(crate) struct QueueState {
     pub(crate) next_wake: Option<Timestamp>,
     /// When a lease call last came; later than the counters' copy, which is only written along with them.
     pub(crate) consumer_seen_at: Option<Timestamp>,
+    /// The same of calls that were not for pushes; after an opening, of any.
+    pub(crate) polled_at: Option<Timestamp>,
     pub(crate) row_touched: bool,
     pub(crate) counters_touched: bool,
 }
@@ -73,6 +75,7 @@ impl QueueState {
             overdue: BTreeSet::new(),
             next_wake: None,
             consumer_seen_at: (seen > Timestamp::ZERO).then_some(seen),
+            polled_at: (seen > Timestamp::ZERO).then_some(seen),
             row_touched: false,
             counters_touched: false,
             row,

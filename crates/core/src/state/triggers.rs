@@ -1,6 +1,7 @@
 //! Triggers in memory: who pushes what, and whose policies lie over a group's.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Included, Unbounded};
 
 use crate::command::Trouble;
 use crate::id::QueueNumber;
@@ -30,6 +31,11 @@ impl Triggers {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// The deployment that was made last.
+    pub(crate) fn current(&self) -> Option<&str> {
+        self.current.as_deref()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -170,14 +176,30 @@ impl Core {
         limits.map(u64::from).fold(group.leased_limit(), u64::min)
     }
 
+    /// Whether there is a topic that is to be pushed.
+    pub(crate) fn has_fed_topics(&self) -> bool {
+        !self.triggers.is_empty() && self.topics.keys().any(|topic| self.triggers.any_for_topic(topic))
+    }
+
+    /// Calls that wait, but for those for pushes.
+    pub(crate) fn polls_waiting(&self) -> usize {
+        self.waiting_in.len() - self.pushes_waiting
+    }
+
     /// The policies of groups follow triggers that were made or removed.
     pub(crate) fn follow_triggers(&mut self, changed: &[TriggerRow]) {
         let mut groups = BTreeSet::new();
         for row in changed {
-            let matching = self.topics.iter().filter(|(id, _)| row.matches(id));
             let group =
                 |topic: &QueueNumber| self.queues.get(topic)?.log()?.family.groups.get(&row.group).copied();
-            groups.extend(matching.filter_map(|(_, topic)| group(topic)));
+            match row.topic.strip_suffix('*') {
+                Some(prefix) => {
+                    let topics = self.topics.range::<str, _>((Included(prefix), Unbounded));
+                    let topics = topics.take_while(|(id, _)| id.starts_with(prefix));
+                    groups.extend(topics.filter_map(|(_, topic)| group(topic)));
+                }
+                None => groups.extend(self.topics.get(&row.topic).and_then(group)),
+            }
         }
         for group in groups {
             for cursor in self.followers(group) {

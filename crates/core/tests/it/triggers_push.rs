@@ -357,6 +357,115 @@ fn why_tells_what_keeps_a_trigger_from_pushing() {
 }
 
 #[test]
+fn what_is_said_of_a_trigger_that_had_the_id_before_is_passed_over() {
+    check(
+        "trigger x topic=t group=g
+        -> x t>g
+        -> pushers look again
+        trouble x since=1
+        triggers
+        -> x t>g refused
+        untrigger x
+        -> x t>g refused
+        -> pushers look again
+        trigger x topic=t group=g
+        -> x t>g
+        -> pushers look again
+        trouble x since=1
+        triggers
+        -> x t>g refused",
+    );
+}
+
+#[test]
+fn a_trigger_of_no_deployment_leaves_to_deployments_what_is_theirs() {
+    check(
+        "create topics/t
+        create topics/t/partitions/d
+        create topics/t/partitions/e
+        create topics/t/groups/g
+        trigger x topic=t group=g
+        -> x t>g
+        -> pushers look again
+        deploy d d-1:t:g
+        -> d-1 t>g of d current
+        -> pushers look again
+        send a queue=topics/t/partitions/d
+        -> sent
+        send b queue=topics/t/partitions/e
+        -> sent
+        send c queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g max=10 pushes
+        -> b#1 deliveries=1 until=60
+        lease queue=topics/t/groups/g max=10 pushes partition=d unpinned
+        -> a#1 deliveries=1 until=60, c#1 deliveries=1 until=60
+        undeploy d
+        -> d-1 t>g of d current
+        -> pushers look again
+        nack a#1 c#1
+        lease queue=topics/t/groups/g max=10 pushes
+        -> nothing
+        after 60
+        lease queue=topics/t/groups/g max=10 pushes
+        -> b#2 deliveries=2 until=120, a#2 deliveries=2 until=120, c#2 deliveries=2 until=120",
+    );
+}
+
+#[test]
+fn messages_of_none_wait_where_the_current_deployment_has_no_trigger_and_why_says_so() {
+    check(
+        "create topics/t
+        create topics/t/groups/g
+        deploy d d-1:t:g
+        -> d-1 t>g of d current
+        -> pushers look again
+        deploy e e-1:t:other
+        -> e-1 t>other of e current
+        -> pushers look again
+        send a queue=topics/t
+        -> sent
+        show queue=topics/t/groups/g
+        -> ready=1 why=no_deployment e
+        lease queue=topics/t/groups/g pushes partition=d
+        -> nothing
+        undeploy e
+        -> e-1 t>other of e current
+        -> pushers look again
+        trouble d-1 since=0
+        show queue=topics/t/groups/g
+        -> ready=1 why=target_down trigger=d-1 since=0 until=0
+        lease queue=topics/t/groups/g look
+        -> a#1 deliveries=1 until=0
+        show queue=topics/t/groups/g
+        -> ready=1 why=target_down trigger=d-1 since=0 until=0",
+    );
+}
+
+#[test]
+fn a_group_that_was_only_pushed_to_is_kept_as_long_as_any_after_its_trigger_is_gone() {
+    check(
+        "create topics/t retention=1h
+        create topics/t/groups/g
+        trigger x topic=t group=g
+        -> x t>g
+        -> pushers look again
+        after 200h
+        lease queue=topics/t/groups/g pushes
+        -> nothing
+        untrigger x
+        -> x t>g
+        -> pushers look again
+        after 100h
+        list groups
+        -> topics/t/groups/g why=empty
+        after 100h
+        list groups
+        -> none",
+    );
+}
+
+#[test]
 fn a_group_that_a_trigger_feeds_stays_although_nobody_polls_it() {
     check(
         "create topics/t retention=1h

@@ -51,8 +51,7 @@ pub(crate) fn why_of(view: &QueueView) -> Why {
         }
         CoreWhy::NoDeployment { deployment } => {
             let detail = format!(
-                "{ready}, sent by deployment {deployment}, which has no trigger for this group; they wait until they \
-                 expire, or that deployment is deployed"
+                "{ready} for deployment {deployment}, which has no trigger for this group, and nobody polls"
             );
             because("no_deployment", detail)
         }

@@ -5,21 +5,15 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use millpond_api::signing_secret::{RotateRequest, SigningSecret};
 use millpond_core::command::SetSecret;
 use millpond_core::{Command, Outcome};
+use millpond_push::signature::Secret;
 
 use super::{json, triggers};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Environment, Member, Query};
-
-/// What secrets of Standard Webhooks start with.
-const PREFIX: &str = "whsec_";
-/// Random bytes of a secret.
-const SECRET_BYTES: usize = 32;
 
 pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let member = Member::of(&app, request.uri().path())?;
@@ -53,7 +47,7 @@ async fn submit(app: &App, environment: &Environment, set: SetSecret) -> Result<
 }
 
 fn draw() -> Result<Box<str>, ApiError> {
-    let mut bytes = [0; SECRET_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| ApiError::internal(format!("no random bytes: {error}")))?;
-    Ok(format!("{PREFIX}{}", BASE64_STANDARD.encode(bytes)).into())
+    let drawn = Secret::draw();
+    let drawn = drawn.map_err(|error| ApiError::internal(format!("no random bytes: {error}")))?;
+    Ok(drawn.reveal().into())
 }

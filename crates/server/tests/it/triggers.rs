@@ -7,9 +7,10 @@ use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use millpond_api::limits;
 use millpond_core::command::Trouble;
+use millpond_core::id::Uid;
 use millpond_core::id::{MessageId, Sequence};
 use millpond_core::time::Timestamp;
-use millpond_core::{Command, limits as core_limits};
+use millpond_core::{Command, Outcome, limits as core_limits};
 use millpond_engine::{Engine, EngineSettings};
 use millpond_server::{PushOutcome, PushRecord, PushStatistics};
 use millpond_store::MemoryDisk;
@@ -32,6 +33,12 @@ fn with(field: &str, value: Value) -> Value {
 
 fn ids(answer: &Value) -> Vec<String> {
     answer["triggers"].as_array().expect("a list").iter().map(|item| item["trigger_id"].to_string()).collect()
+}
+
+async fn uid_of(server: &Server, id: &str) -> Uid {
+    let answer = server.engine.submit(HOME, Command::ListTriggers).await.expect("an answer");
+    let Outcome::Triggers(views) = answer.outcome else { panic!("{:?}", answer.outcome) };
+    views.iter().find(|view| *view.trigger.id == *id).expect("it is there").trigger.uid
 }
 
 #[tokio::test]
@@ -266,7 +273,8 @@ async fn a_trigger_starts_is_active_and_goes_down() {
     assert_eq!(server.get("/v1/triggers/t").await.ok()["state"], "starting");
     clock.advance(Duration::from_millis(1));
     assert_eq!(server.get("/v1/triggers/t").await.ok()["state"], "active");
-    let report = |trouble| Command::ReportTrigger { id: "t".into(), trouble };
+    let uid = uid_of(&server, "t").await;
+    let report = |trouble| Command::ReportTrigger { id: "t".into(), uid, trouble };
     let trouble = Trouble {
         since: Timestamp::from_millis(0),
         error: "connection refused".into(),
@@ -307,7 +315,8 @@ async fn why_names_the_trigger_that_does_not_push() {
         error: "connection refused".into(),
         next_try: Timestamp::from_millis(1_000),
     };
-    let report = Command::ReportTrigger { id: "dpl_1-1".into(), trouble: Some(trouble) };
+    let uid = uid_of(&server, "dpl_1-1").await;
+    let report = Command::ReportTrigger { id: "dpl_1-1".into(), uid, trouble: Some(trouble) };
     server.engine.submit(HOME, report).await.expect("an answer");
     let down = why().await;
     assert_eq!((&down["reason"], &down["until"]), (&json!("target_down"), &json!("1970-01-01T00:00:01Z")));

@@ -152,6 +152,12 @@ impl Auditor {
             let reads = unpinned || named.as_deref() == Some(log);
             demand!(reads, "{id} of {log} was granted to a reader of {pinned}");
         }
+        let theirs = asked.reading.pushes && asked.reading.partition.is_none() && !asked.by_id;
+        demand!(
+            !theirs || !self.is_of_a_deployment(asked.name, message.queue, index),
+            "{id} is a deployment's to push and was granted to a trigger of none by {}",
+            asked.name
+        );
         demand!(
             message.purged.is_none_or(|purged| at <= purged),
             "{id} was purged at {:?} and granted at {at:?}",

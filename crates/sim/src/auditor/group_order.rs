@@ -51,6 +51,10 @@ impl Auditor {
         answered: &Answered<'_>,
     ) {
         let Some(group) = self.queues.get(&number) else { return };
+        // What it leaves to deployments depends on the triggers that there are by then.
+        if reading.pushes && reading.partition.is_none() {
+            return;
+        }
         let asked = answered.submitted.index;
         let is_limited = |spec: &QueueSpec| spec.concurrency_max.is_some() || spec.leased_max < 1_000;
         let by_triggers = self.trigger_limits_since(group, asked).into_iter().any(|limit| limit < u32::MAX);

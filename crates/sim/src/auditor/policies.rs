@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use millpond_core::id::QueueNumber;
 use millpond_core::outcome::{QueueView, Why};
 use millpond_core::row::{Role, TriggerRow};
 use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, QueueSpec, TriggerSpec};
@@ -81,6 +82,16 @@ impl Auditor {
             return vec![u32::MAX];
         }
         self.triggers.since(index).map(|rows| least(rows, &queue.name)).collect()
+    }
+
+    /// Whether all the time since a deployment's trigger answered for what a group reads of a log.
+    pub(super) fn is_of_a_deployment(&self, group: &str, log: QueueNumber, index: u64) -> bool {
+        let log = self.queues.get(&log).map(|log| &*log.name).unwrap_or_default();
+        let partition = (kind_of(log) == Kind::Partition).then(|| id_of(log));
+        let theirs = |rows: &Triggers| {
+            over(rows, ids_of(group), partition).is_some_and(|trigger| trigger.deployment.is_some())
+        };
+        self.triggers.since(index).all(theirs)
     }
 
     /// Whether a trigger feeds a group.

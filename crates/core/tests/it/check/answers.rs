@@ -3,7 +3,7 @@
 use millpond_core::Outcome;
 use millpond_core::command::LeaseRef;
 use millpond_core::id::MessageId;
-use millpond_core::outcome::{Browsed, Grant, QueueView, Sent, Stale, WhyStale};
+use millpond_core::outcome::{Browsed, Grant, QueueView, Sent, Stale, TriggerView, WhyStale};
 use millpond_core::row::{DeadLetter, DeliveryRow};
 use millpond_core::time::Timestamp;
 
@@ -81,7 +81,7 @@ impl World {
                 Some(until) => format!("held until={}", show(*until)),
                 None => "not held".to_owned(),
             },
-            Outcome::Triggers(views) => triggers::show(views),
+            Outcome::Triggers(views) => self.show_triggers(views),
             Outcome::Secret(secret) => triggers::show_secret(secret),
             Outcome::Purged(count) => format!("purged {count}"),
             Outcome::Queue(view) => {
@@ -114,6 +114,13 @@ impl World {
             Outcome::Settled { stale, sent } => self.show_settled(words, stale, sent),
             Outcome::Undone(count) => format!("undone {count}"),
         }
+    }
+
+    fn show_triggers(&mut self, views: &[TriggerView]) -> String {
+        for view in views {
+            self.triggers.entry(view.trigger.id.clone()).or_insert(view.trigger.uid);
+        }
+        triggers::show(views)
     }
 
     fn show_settled(&mut self, words: &Words<'_>, stale: &[Stale], sent: &[Sent]) -> String {

@@ -1,7 +1,10 @@
 //! Triggers and secrets, from words and to words.
 
+use std::collections::BTreeMap;
+
 use millpond_core::Command;
 use millpond_core::command::{NewTrigger, PutTriggers, SetSecret, TriggersOf, Trouble};
+use millpond_core::id::Uid;
 use millpond_core::outcome::TriggerView;
 use millpond_core::row::SecretRow;
 use millpond_core::spec::TriggerSpec;
@@ -9,7 +12,7 @@ use millpond_core::spec::TriggerSpec;
 use super::words::{Words, show as show_time, time};
 
 /// `trigger x topic=t group=g` makes one; `deploy d x:t:g y:t:h` those of a deployment.
-pub(super) fn command(words: &Words<'_>) -> Option<Command> {
+pub(super) fn command(words: &Words<'_>, uids: &BTreeMap<Box<str>, Uid>) -> Option<Command> {
     Some(match words.verb {
         "trigger" => {
             let new = new(words, words.bare[0], words.get("topic")?, words.get("group")?);
@@ -29,6 +32,7 @@ pub(super) fn command(words: &Words<'_>) -> Option<Command> {
         "triggers" => Command::ListTriggers,
         "trouble" => Command::ReportTrigger {
             id: words.bare[0].into(),
+            uid: uids.get(words.bare[0]).copied().unwrap_or_default(),
             trouble: words.get("since").map(|since| Trouble {
                 since: time(since),
                 error: words.get("error").unwrap_or("refused").into(),

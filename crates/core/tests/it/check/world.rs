@@ -10,7 +10,7 @@ use millpond_core::command::{
     PurgeTarget, Reading, Require, Revive, Send, Settle, SettleAction, Settlement, Start, UpdateQueue,
     WaiterId,
 };
-use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence, UploadId};
+use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence, Uid, UploadId};
 use millpond_core::outcome::Tally;
 use millpond_core::row::{Data, DataKind, MessageContent};
 use millpond_core::time::Timestamp;
@@ -35,6 +35,8 @@ pub(crate) struct World {
     /// Uploads by name, with the chunks and bytes that were appended.
     pub(super) uploads: BTreeMap<String, (UploadId, u32, u64)>,
     pub(super) pins: BTreeMap<String, PinId>,
+    /// Identities of triggers, as they were first seen.
+    pub(super) triggers: BTreeMap<Box<str>, Uid>,
     /// Names of queues, also of those that are gone.
     pub(super) queues: BTreeMap<QueueNumber, String>,
     /// Where the last page that was shown ends.
@@ -83,6 +85,7 @@ impl World {
             waiters: Vec::new(),
             uploads: BTreeMap::new(),
             pins: BTreeMap::new(),
+            triggers: BTreeMap::new(),
             queues: BTreeMap::new(),
             next: None,
             slow: Vec::new(),
@@ -365,7 +368,8 @@ impl World {
                 Command::Settle(self.settle(words))
             }
             "show" | "pause" | "resume" | "purge" => command_on_queue(words, queue()),
-            _ => triggers::command(words).unwrap_or_else(|| self.further_command(words, queue())),
+            _ => triggers::command(words, &self.triggers)
+                .unwrap_or_else(|| self.further_command(words, queue())),
         }
     }
 
