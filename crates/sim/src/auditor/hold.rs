@@ -108,7 +108,7 @@ impl Auditor {
             }
         }
         if let Some(at) = not_before {
-            own.not_before = Some((generation, at));
+            own.not_before = Some((own.queue, generation, at));
         }
     }
 
@@ -131,9 +131,11 @@ impl Auditor {
 
     /// A message that was given back does not come before its time.
     pub(super) fn check_not_before(&self, known: &Message, grant: &Granted) -> Verdict {
-        let Some((generation, at)) = known.not_before else { return Ok(()) };
+        let Some((queue, generation, at)) = known.not_before else { return Ok(()) };
+        // Out of attempts it may have gone to another queue, where it is ready at once.
+        let elsewhere = known.queue != queue;
         demand!(
-            grant.generation <= generation || grant.leased_at >= at,
+            elsewhere || grant.generation <= generation || grant.leased_at >= at,
             "{} was given back until {at:?} and granted at {:?}",
             known.id,
             grant.leased_at

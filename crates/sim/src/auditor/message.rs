@@ -158,8 +158,8 @@ pub struct Message {
     pub unsure: LeaseGeneration,
     /// A purge found it: from when on it may not be granted.
     pub purged: Option<Timestamp>,
-    /// It was given back under a lease, until then.
-    pub not_before: Option<(LeaseGeneration, Timestamp)>,
+    /// In this queue it was given back under a lease, until then.
+    pub not_before: Option<(QueueNumber, LeaseGeneration, Timestamp)>,
     /// Its leases.
     pub grants: BTreeMap<LeaseGeneration, Grant>,
     /// Where counting begins.
