@@ -99,6 +99,8 @@ mod tests {
         let project = project(&[
             "app/api/[id]/route.ts",
             "app/api/i/route.ts",
+            "app/(group)/a/route.ts",
+            "jobs/run.py",
             "src/app/jobs/route.ts",
             "api/a.js",
             "api/b.ts",
@@ -114,6 +116,9 @@ mod tests {
             ("app/jobs/*", "src/app/jobs/route.ts"),
             ("**/a.{js,mjs}", "api/a.js"),
             ("app/api/[ix]/*", "app/api/i/route.ts"),
+            ("app/(group)/*/route.ts", "app/(group)/a/route.ts"),
+            ("jobs/**/*.py", "jobs/run.py"),
+            ("jobs/**", "jobs/run.py"),
         ] {
             assert_eq!(find(project.path(), key).as_deref(), Ok(file), "{key}");
         }
