@@ -18,7 +18,6 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
 
-mod answer;
 mod catalogue;
 mod checkpoint;
 mod chunk;
@@ -36,7 +35,6 @@ mod schema;
 mod segment;
 mod settings;
 mod space;
-mod spec;
 mod store;
 mod trigger;
 mod write;

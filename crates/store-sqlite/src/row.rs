@@ -3,15 +3,14 @@
 use millpond_core::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence, Uid};
 use millpond_core::remembered::{Remembered, SentIds};
 use millpond_core::row::{
-    CountersRow, Data, DataKind, DeadLetter, DeadReason, DedupKey, DedupRow, DeliveryRow, DeliveryState,
-    Hold, MessageContent, QueueRow, Role, UploadRow,
+    CountersRow, Data, DeadLetter, DedupKey, DedupRow, DeliveryRow, MessageContent, QueueRow, UploadRow,
 };
 use millpond_core::time::Timestamp;
+use millpond_store::persisted::{
+    answer_from_text, data_kind_of, dead_reason_of, hold_of, queue_spec_from_text, role_of, state_of,
+};
 use rusqlite::types::Type;
 use rusqlite::{Error, Row};
-
-use crate::schema::READY;
-use crate::{answer, spec};
 
 /// Columns that [`delivery`] reads, in its order.
 pub(crate) const DELIVERY_COLUMNS: &str = "sequence, queue, state, priority_descending, retried, order_at, due_at, \
@@ -36,108 +35,6 @@ pub(crate) const QUEUE_COLUMNS: &str = "queue.number, name, uid, generation, rev
      completed, cancelled, waiting_bytes, leased_bytes, dead_bytes, finished_bytes, total_sent, total_delivered, total_undone, total_acked, total_dead, total_expired, \
      consumer_seen_at, dead_purged_through, position, role, parent, log, start";
 
-pub(crate) fn state_code(state: DeliveryState) -> i64 {
-    match state {
-        DeliveryState::Delayed => 0,
-        DeliveryState::Ready => READY,
-        DeliveryState::Leased => 2,
-        DeliveryState::Completed => 3,
-        DeliveryState::Dead => 4,
-        DeliveryState::Cancelled => 5,
-    }
-}
-
-fn state(code: i64) -> Option<DeliveryState> {
-    Some(match code {
-        0 => DeliveryState::Delayed,
-        READY => DeliveryState::Ready,
-        2 => DeliveryState::Leased,
-        3 => DeliveryState::Completed,
-        4 => DeliveryState::Dead,
-        5 => DeliveryState::Cancelled,
-        _ => return None,
-    })
-}
-
-/// Columns `role`, `parent`, `log` and `start`.
-pub(crate) type RoleColumns = (i64, Option<u32>, Option<u32>, Option<i64>);
-
-pub(crate) fn role_columns(role: Role) -> RoleColumns {
-    match role {
-        Role::Queue => (0, None, None, None),
-        Role::Topic => (1, None, None, None),
-        Role::Partition { topic } => (2, Some(topic.0), None, None),
-        Role::Group { topic } => (3, Some(topic.0), None, None),
-        Role::Cursor { group, log, start } => (4, Some(group.0), Some(log.0), Some(start.0.cast_signed())),
-    }
-}
-
-fn role(columns: RoleColumns) -> Option<Role> {
-    Some(match columns {
-        (0, None, None, None) => Role::Queue,
-        (1, None, None, None) => Role::Topic,
-        (2, Some(topic), None, None) => Role::Partition { topic: QueueNumber(topic) },
-        (3, Some(topic), None, None) => Role::Group { topic: QueueNumber(topic) },
-        (4, Some(group), Some(log), Some(start)) => Role::Cursor {
-            group: QueueNumber(group),
-            log: QueueNumber(log),
-            start: LogNumber(start.cast_unsigned()),
-        },
-        _ => return None,
-    })
-}
-
-pub(crate) fn data_kind_code(kind: DataKind) -> i64 {
-    match kind {
-        DataKind::None => 0,
-        DataKind::Json => 1,
-        DataKind::Text => 2,
-        DataKind::Binary => 3,
-    }
-}
-
-fn data_kind(code: i64) -> Option<DataKind> {
-    Some(match code {
-        0 => DataKind::None,
-        1 => DataKind::Json,
-        2 => DataKind::Text,
-        3 => DataKind::Binary,
-        _ => return None,
-    })
-}
-
-pub(crate) fn dead_reason_code(reason: DeadReason) -> i64 {
-    match reason {
-        DeadReason::AttemptsSpent => 0,
-        DeadReason::LeasesLost => 1,
-    }
-}
-
-fn dead_reason(code: i64) -> Option<DeadReason> {
-    Some(match code {
-        0 => DeadReason::AttemptsSpent,
-        1 => DeadReason::LeasesLost,
-        _ => return None,
-    })
-}
-
-pub(crate) fn hold_code(hold: Hold) -> i64 {
-    match hold {
-        Hold::Granted => 0,
-        Hold::Extended => 1,
-        Hold::Reserved => 2,
-    }
-}
-
-fn hold(code: i64) -> Option<Hold> {
-    Some(match code {
-        0 => Hold::Granted,
-        1 => Hold::Extended,
-        2 => Hold::Reserved,
-        _ => return None,
-    })
-}
-
 /// A delivery, from [`DELIVERY_COLUMNS`].
 pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
     let priority: i64 = row.get(3)?;
@@ -145,7 +42,7 @@ pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
         None => None,
         Some(at) => Some(Box::new(DeadLetter {
             at: Timestamp::from_millis(at),
-            reason: known(17, dead_reason(row.get(17)?))?,
+            reason: known(17, dead_reason_of(row.get(17)?))?,
             queue: row.get(18)?,
         })),
     };
@@ -160,7 +57,7 @@ pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
         sent_at: time(row, 14)?,
         size_bytes: unsigned(row, 19)?,
         entered: sequence(row, 15)?,
-        state: known(2, state(row.get(2)?))?,
+        state: known(2, state_of(row.get(2)?))?,
         priority: known(3, priority.checked_neg().and_then(|priority| i32::try_from(priority).ok()))?,
         retried: row.get(4)?,
         order_at: time(row, 5)?,
@@ -168,7 +65,7 @@ pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
         leased_at: time(row, 7)?,
         expires_at: time(row, 12)?,
         lease_generation: LeaseGeneration(unsigned(row, 8)?),
-        hold: known(22, hold(row.get(22)?))?,
+        hold: known(22, hold_of(row.get(22)?))?,
         delivery_count: row.get(9)?,
         failure_count: row.get(10)?,
         lost_lease_count: row.get(11)?,
@@ -183,7 +80,7 @@ pub(crate) fn dedup(row: &Row<'_>) -> Result<DedupRow, Error> {
         number => Some(QueueNumber(known(0, u32::try_from(number).ok())?)),
     };
     let answer = match row.get_ref(7)?.as_str_or_null()? {
-        Some(text) => known(7, answer::from_text(text))?,
+        Some(text) => known(7, answer_from_text(text))?,
         None => Remembered::Sent(SentIds {
             sent_at: time(row, 3)?,
             first_sequence: sequence(row, 4)?,
@@ -210,7 +107,7 @@ pub(crate) fn content(row: &Row<'_>) -> Result<(MessageContent, u32), Error> {
         0 => Data::Whole(row.get_ref(4)?.as_blob()?.into()),
         _ => Data::Chunked { bytes: unsigned(row, 2)? },
     };
-    let data_kind = known(1, data_kind(row.get(1)?))?;
+    let data_kind = known(1, data_kind_of(row.get(1)?))?;
     Ok((MessageContent { attributes: row.get(0)?, data_kind, data }, chunks))
 }
 
@@ -223,7 +120,7 @@ pub(crate) fn upload(row: &Row<'_>) -> Result<UploadRow, Error> {
 pub(crate) fn queue_with_counters(row: &Row<'_>) -> Result<(QueueRow, CountersRow), Error> {
     let queue = QueueRow {
         number: QueueNumber(row.get(0)?),
-        role: known(32, role((row.get(32)?, row.get(33)?, row.get(34)?, row.get(35)?)))?,
+        role: known(32, role_of((row.get(32)?, row.get(33)?, row.get(34)?, row.get(35)?)))?,
         name: row.get(1)?,
         uid: Uid(u128::from_be_bytes(row.get(2)?)),
         generation: unsigned(row, 3)?,
@@ -231,7 +128,7 @@ pub(crate) fn queue_with_counters(row: &Row<'_>) -> Result<(QueueRow, CountersRo
         created_at: time(row, 5)?,
         updated_at: time(row, 6)?,
         annotations: row.get(7)?,
-        spec: known(8, spec::from_text(row.get_ref(8)?.as_str()?))?,
+        spec: known(8, queue_spec_from_text(row.get_ref(8)?.as_str()?))?,
         paused_at: row.get::<_, Option<i64>>(9)?.map(Timestamp::from_millis),
         purged_through: sequence(row, 10)?,
         deleted: row.get(11)?,

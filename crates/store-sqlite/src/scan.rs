@@ -10,6 +10,7 @@
 use millpond_core::id::Sequence;
 use millpond_core::row::DueKey;
 use millpond_core::{Page, Scan};
+use millpond_store::persisted::state_code;
 use rusqlite::{Connection, Error, Params, Row, params_from_iter};
 
 use crate::row::{self, DEDUP_COLUMNS, DELIVERY_COLUMNS};
@@ -90,7 +91,7 @@ fn walk(scan: &Scan) -> Option<(Order, From, usize)> {
             (READY, From { fixed: vec![i64::from(queue.0)], after }, *limit)
         }
         Scan::Due { queue, state, after, limit } => {
-            let fixed = vec![i64::from(queue.0), row::state_code(*state)];
+            let fixed = vec![i64::from(queue.0), state_code(*state)];
             (DUE, From { fixed, after: after.as_ref().map(due) }, *limit)
         }
         Scan::Expiry { after, limit } => {

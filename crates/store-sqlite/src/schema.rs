@@ -10,9 +10,6 @@ pub(crate) const APPLICATION_ID: i64 = 0x6d70_6e64;
 /// `user_version` of both kinds of database.
 pub(crate) const LAYOUT: i64 = 4;
 
-/// Code of the ready state; the partial indexes name it.
-pub(crate) const READY: i64 = 1;
-
 /// The rows of one environment.
 pub(crate) const ENVIRONMENT: &str = "
 create table environment (

@@ -5,10 +5,8 @@
 use millpond_core::ChangeSet;
 use millpond_core::id::{LogNumber, QueueNumber};
 use millpond_core::row::{RunRow, SegmentRow};
+use millpond_store::persisted::{LIVE_BYTES, live_from_bytes, live_to_bytes};
 use rusqlite::{Connection, Error, Row, params};
-
-const WORD_BYTES: usize = 8;
-const LIVE_BYTES: usize = SegmentRow::WORDS * WORD_BYTES;
 
 /// Clears, then removes, then writes.
 pub(crate) fn write(connection: &Connection, changes: &ChangeSet) -> Result<(), Error> {
@@ -21,7 +19,7 @@ pub(crate) fn write(connection: &Connection, changes: &ChangeSet) -> Result<(), 
     }
     for row in &changes.segments_put {
         let sql = "insert or replace into segment values (?1, ?2, ?3)";
-        let values = params![row.log.0, row.index.cast_signed(), live_bytes(row)];
+        let values = params![row.log.0, row.index.cast_signed(), live_to_bytes(&row.live)];
         connection.prepare_cached(sql)?.execute(values)?;
     }
     for (cursor, first) in &changes.runs_removed {
@@ -59,23 +57,11 @@ pub(crate) fn all(connection: &Connection) -> Result<(Vec<SegmentRow>, Vec<RunRo
 
 fn segment(row: &Row<'_>) -> Result<SegmentRow, Error> {
     let bytes: [u8; LIVE_BYTES] = row.get(2)?;
-    let mut live = [0; SegmentRow::WORDS];
-    for (word, bytes) in live.iter_mut().zip(bytes.as_chunks::<WORD_BYTES>().0) {
-        *word = u64::from_le_bytes(*bytes);
-    }
+    let live = live_from_bytes(&bytes);
     Ok(SegmentRow { log: QueueNumber(row.get(0)?), index: row.get::<_, i64>(1)?.cast_unsigned(), live })
 }
 
 fn run(row: &Row<'_>) -> Result<RunRow, Error> {
     let number = |column| row.get::<_, i64>(column).map(|number| LogNumber(number.cast_unsigned()));
     Ok(RunRow { cursor: QueueNumber(row.get(0)?), first: number(1)?, last: number(2)? })
-}
-
-/// Bit n of byte m is that of the segment's number 8 m + n.
-fn live_bytes(row: &SegmentRow) -> [u8; LIVE_BYTES] {
-    let mut bytes = [0; LIVE_BYTES];
-    for (bytes, word) in bytes.as_chunks_mut::<WORD_BYTES>().0.iter_mut().zip(row.live) {
-        *bytes = word.to_le_bytes();
-    }
-    bytes
 }

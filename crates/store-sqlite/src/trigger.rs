@@ -1,17 +1,13 @@
 //! Triggers and what their pushes are signed with: those of one change set as statements, and all of them as rows.
-//!
-//! A trigger's policies are JSON text like a queue's (`spec.rs`): fields are never renamed, and one that is missing has its default.
 
 use millpond_core::ChangeSet;
 use millpond_core::id::Uid;
 use millpond_core::row::{SecretRow, TriggerRow};
-use millpond_core::spec::TriggerSpec;
 use millpond_core::time::Timestamp;
+use millpond_store::persisted::{trigger_spec_from_text, trigger_spec_to_text};
 use rusqlite::{Connection, Error, OptionalExtension, Row, params};
-use serde_json::{Value, json};
 
 use crate::row::{known, time, unsigned};
-use crate::spec::{duration, duration_text, number, optional};
 
 /// Removes, then writes.
 pub(crate) fn write(connection: &Connection, changes: &ChangeSet) -> Result<(), Error> {
@@ -29,7 +25,7 @@ pub(crate) fn write(connection: &Connection, changes: &ChangeSet) -> Result<(), 
             row.topic,
             row.group,
             row.target,
-            to_json(&row.spec).to_string(),
+            trigger_spec_to_text(&row.spec),
         ])?;
     }
     if let Some(row) = &changes.secret {
@@ -61,7 +57,7 @@ fn trigger(row: &Row<'_>) -> Result<TriggerRow, Error> {
         topic: row.get(5)?,
         group: row.get(6)?,
         target: row.get(7)?,
-        spec: known(8, from_text(row.get_ref(8)?.as_str()?))?,
+        spec: known(8, trigger_spec_from_text(row.get_ref(8)?.as_str()?))?,
     })
 }
 
@@ -73,63 +69,4 @@ fn secret(row: &Row<'_>) -> Result<SecretRow, Error> {
         _ => known(1, None)?,
     };
     Ok(SecretRow { current: row.get(0)?, previous, since: time(row, 3)? })
-}
-
-fn to_json(spec: &TriggerSpec) -> Value {
-    json!({
-        "dead_letter_queue": spec.dead_letter_queue,
-        "initial_delay": duration_text(spec.initial_delay),
-        "lease": duration_text(spec.lease),
-        "max_concurrency": spec.max_concurrency,
-        "max_deliveries": spec.max_deliveries,
-        "retry_after": duration_text(spec.retry_after),
-    })
-}
-
-/// Policies from text; `None`: the text is damaged, or from a later version.
-fn from_text(text: &str) -> Option<TriggerSpec> {
-    let json: Value = serde_json::from_str(text).ok()?;
-    let mut spec = TriggerSpec::default();
-    for (key, value) in json.as_object()? {
-        match key.as_str() {
-            "dead_letter_queue" => {
-                spec.dead_letter_queue = optional(value, |name| name.as_str().map(Into::into))?;
-            }
-            "initial_delay" => spec.initial_delay = duration(value)?,
-            "lease" => spec.lease = duration(value)?,
-            "max_concurrency" => spec.max_concurrency = optional(value, number)?,
-            "max_deliveries" => spec.max_deliveries = optional(value, number)?,
-            "retry_after" => spec.retry_after = duration(value)?,
-            _ => return None,
-        }
-    }
-    Some(spec)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn stored_policies_read_like_this() {
-        let retry_after = Duration::from_millis(1_500);
-        let spec = TriggerSpec { max_deliveries: Some(3), retry_after, ..TriggerSpec::default() };
-        let text = to_json(&spec).to_string();
-        let expected = concat!(
-            r#"{"dead_letter_queue":null,"initial_delay":"0s","lease":"300s","max_concurrency":null,"#,
-            r#""max_deliveries":3,"retry_after":"1.5s"}"#
-        );
-        assert_eq!(text, expected);
-        assert_eq!(from_text(&text), Some(spec));
-        assert_eq!(from_text("{}"), Some(TriggerSpec::default()));
-    }
-
-    #[test]
-    fn damaged_policies_are_not_guessed() {
-        for text in ["", "[]", r#"{"lease":"1"}"#, r#"{"later":1}"#, r#"{"dead_letter_queue":1}"#] {
-            assert_eq!(from_text(text), None, "{text}");
-        }
-    }
 }

@@ -12,12 +12,15 @@ use millpond_core::row::{
     CountersRow, DedupKey, DedupRow, DeliveryRow, EnvironmentRow, MessageRow, QueueRow,
 };
 use millpond_core::{ChangeSet, DeliveryChange, MessageCopy};
+use millpond_store::persisted::{
+    answer_to_text, data_kind_code, dead_reason_code, hold_code, queue_spec_to_text, role_columns, state_code,
+};
 use millpond_store::{StoreError, StoreErrorKind};
 use rusqlite::{CachedStatement, Connection, Error, OptionalExtension, params};
 
 use crate::error::before_commit;
-use crate::row::{data_kind_code, dead_reason_code, hold_code, queue_of, role_columns, state_code};
-use crate::{answer, chunk, segment, spec, trigger};
+use crate::row::queue_of;
+use crate::{chunk, segment, trigger};
 
 /// Moves the fence and writes everything.
 pub(crate) fn write(connection: &Connection, epoch: i64, changes: &ChangeSet) -> Result<(), StoreError> {
@@ -93,7 +96,7 @@ fn put_queues(connection: &Connection, rows: &[QueueRow]) -> Result<(), Error> {
             row.created_at.as_millis(),
             row.updated_at.as_millis(),
             row.annotations,
-            spec::to_text(&row.spec),
+            queue_spec_to_text(&row.spec),
             row.paused_at.map(|at| at.as_millis()),
             row.purged_through.0.cast_signed(),
             row.deleted,
@@ -325,7 +328,7 @@ fn put_dedup(connection: &Connection, rows: &[DedupRow]) -> Result<(), Error> {
             sent.map(|sent| sent.first_sequence.0.cast_signed()),
             sent.map(|sent| sent.count),
             sent.map(|sent| sent.nonce_seed.cast_signed()),
-            answer::to_text(&row.answer),
+            answer_to_text(&row.answer),
             row.expires_at.as_millis(),
         ])?;
     }

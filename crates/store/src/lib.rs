@@ -29,6 +29,7 @@
 
 mod error;
 mod memory;
+pub mod persisted;
 
 use std::sync::Arc;
 use std::time::Duration;

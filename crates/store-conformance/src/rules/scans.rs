@@ -46,7 +46,7 @@ pub(super) fn ready_order_is_priority_then_class_then_time_then_sequence(place: 
     assert_eq!(page.deliveries[2], ready_row(2, 0, false, 40), "rows come whole");
     assert_eq!(page.dedup, []);
     assert_eq!(sequences(&owner.scan(&ready(2, None, 100)).deliveries), [8]);
-    assert_eq!(sequences(&owner.scan(&ready(3, None, 100)).deliveries), []);
+    assert_eq!(sequences(&owner.scan(&ready(3, None, 100)).deliveries), Vec::<u64>::new());
 }
 
 pub(super) fn ready_order_holds_at_the_extremes(place: &mut dyn Place) {

@@ -10,10 +10,11 @@ use millpond_core::row::{CountersRow, QueueRow, Role};
 use millpond_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use crate::spec;
+use crate::persisted::spec;
 
 /// An answer as text; `None`: it is that of a send, which has columns of its own.
-pub(crate) fn to_text(answer: &Remembered) -> Option<String> {
+#[must_use]
+pub fn answer_to_text(answer: &Remembered) -> Option<String> {
     let json = match answer {
         Remembered::Sent(_) => return None,
         Remembered::Done => json!("done"),
@@ -31,7 +32,8 @@ pub(crate) fn to_text(answer: &Remembered) -> Option<String> {
 }
 
 /// An answer from text; `None`: the text is damaged.
-pub(crate) fn from_text(text: &str) -> Option<Remembered> {
+#[must_use]
+pub fn answer_from_text(text: &str) -> Option<Remembered> {
     let json: Value = serde_json::from_str(text).ok()?;
     if json == "done" {
         return Some(Remembered::Done);
@@ -301,7 +303,7 @@ mod tests {
             r#"{"later":1}"#,
             r#"{"settled":{"stale":[]}}"#,
         ] {
-            assert_eq!(from_text(text), None, "{text}");
+            assert_eq!(answer_from_text(text), None, "{text}");
         }
     }
 }

@@ -1,20 +1,23 @@
-//! A queue's policies as JSON text. Persisted: fields are never renamed, and one that is missing has its default.
+//! Policies of queues and triggers as JSON text. Persisted: fields are never renamed, and one that is missing has its default.
 //!
 //! Durations are decimal seconds with an `s`, exact to the nanosecond. Written by hand, because the core knows
 //! nothing of serialization and a rename there must not change what is stored.
 
 use std::time::Duration;
 
-use millpond_core::spec::{AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec};
+use millpond_core::spec::{
+    AtLimit, AttemptLimit, Backoff, Counted, Gone, LostLease, Order, QueueSpec, TriggerSpec,
+};
 use serde_json::{Value, json};
 
-/// Policies as text.
-pub(crate) fn to_text(spec: &QueueSpec) -> String {
+/// A queue's policies as text.
+#[must_use]
+pub fn queue_spec_to_text(spec: &QueueSpec) -> String {
     to_json(spec).to_string()
 }
 
 /// Policies as a part of other JSON.
-pub(crate) fn to_json(spec: &QueueSpec) -> Value {
+pub(super) fn to_json(spec: &QueueSpec) -> Value {
     json!({
         "at_limit": at_limit_json(&spec.at_limit),
         "attempt_limit": spec.attempt_limit.map(|limit| json!({
@@ -49,13 +52,14 @@ pub(crate) fn to_json(spec: &QueueSpec) -> Value {
     })
 }
 
-/// Policies from text; `None`: the text is damaged, or from a later version.
-pub(crate) fn from_text(text: &str) -> Option<QueueSpec> {
+/// A queue's policies from text; `None`: the text is damaged, or from a later version.
+#[must_use]
+pub fn queue_spec_from_text(text: &str) -> Option<QueueSpec> {
     from_json(&serde_json::from_str(text).ok()?)
 }
 
 /// Policies from a part of other JSON.
-pub(crate) fn from_json(json: &Value) -> Option<QueueSpec> {
+pub(super) fn from_json(json: &Value) -> Option<QueueSpec> {
     let mut spec = QueueSpec::default();
     for (key, value) in json.as_object()? {
         match key.as_str() {
@@ -144,15 +148,15 @@ fn order(value: &Value) -> Option<Order> {
 
 /// `null` is a value that is not set; anything else has to be what `read` reads.
 #[expect(clippy::option_option, reason = "the outer one says that the text is damaged")]
-pub(crate) fn optional<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Option<T>> {
+fn optional<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Option<T>> {
     if value.is_null() { Some(None) } else { read(value).map(Some) }
 }
 
-pub(crate) fn number(value: &Value) -> Option<u32> {
+fn number(value: &Value) -> Option<u32> {
     u32::try_from(value.as_u64()?).ok()
 }
 
-pub(crate) fn duration_text(duration: Duration) -> String {
+fn duration_text(duration: Duration) -> String {
     let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
     if nanos == 0 {
         return format!("{seconds}s");
@@ -161,7 +165,7 @@ pub(crate) fn duration_text(duration: Duration) -> String {
     format!("{seconds}.{}s", digits.trim_end_matches('0'))
 }
 
-pub(crate) fn duration(value: &Value) -> Option<Duration> {
+fn duration(value: &Value) -> Option<Duration> {
     let text = value.as_str()?.strip_suffix('s')?;
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
     let nanos = format!("{fraction:0<9}");
@@ -171,6 +175,41 @@ pub(crate) fn duration(value: &Value) -> Option<Duration> {
     Some(Duration::new(seconds.parse().ok()?, nanos.parse().ok()?))
 }
 
+/// A trigger's policies as text.
+#[must_use]
+pub fn trigger_spec_to_text(spec: &TriggerSpec) -> String {
+    let json = json!({
+        "dead_letter_queue": spec.dead_letter_queue,
+        "initial_delay": duration_text(spec.initial_delay),
+        "lease": duration_text(spec.lease),
+        "max_concurrency": spec.max_concurrency,
+        "max_deliveries": spec.max_deliveries,
+        "retry_after": duration_text(spec.retry_after),
+    });
+    json.to_string()
+}
+
+/// A trigger's policies from text; `None`: the text is damaged, or from a later version.
+#[must_use]
+pub fn trigger_spec_from_text(text: &str) -> Option<TriggerSpec> {
+    let json: Value = serde_json::from_str(text).ok()?;
+    let mut spec = TriggerSpec::default();
+    for (key, value) in json.as_object()? {
+        match key.as_str() {
+            "dead_letter_queue" => {
+                spec.dead_letter_queue = optional(value, |name| name.as_str().map(Into::into))?;
+            }
+            "initial_delay" => spec.initial_delay = duration(value)?,
+            "lease" => spec.lease = duration(value)?,
+            "max_concurrency" => spec.max_concurrency = optional(value, number)?,
+            "max_deliveries" => spec.max_deliveries = optional(value, number)?,
+            "retry_after" => spec.retry_after = duration(value)?,
+            _ => return None,
+        }
+    }
+    Some(spec)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,7 +217,7 @@ mod tests {
     #[test]
     fn stored_policies_read_like_this() {
         let spec = QueueSpec { retention: Some(Duration::from_millis(1_500)), ..QueueSpec::default() };
-        let text = to_text(&spec);
+        let text = queue_spec_to_text(&spec);
         let expected = concat!(
             r#"{"at_limit":"dead_letter_set","attempt_limit":{"counts":"deliveries","max":5},"backoff":null,"#,
             r#""concurrency_max":null,"delay":"0s","finished_retention":"0s","fresh_first":false,"#,
@@ -186,7 +225,7 @@ mod tests {
             r#""spends_attempt":true},"order":"visible","retention":"1.5s","visibility_timeout":"30s"}"#
         );
         assert_eq!(text, expected);
-        assert_eq!(from_text(&text), Some(spec));
+        assert_eq!(queue_spec_from_text(&text), Some(spec));
     }
 
     #[test]
@@ -199,7 +238,28 @@ mod tests {
             r#"{"later":1}"#,
             r#"{"order":"x"}"#,
         ] {
-            assert_eq!(from_text(text), None, "{text}");
+            assert_eq!(queue_spec_from_text(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn stored_policies_of_a_trigger_read_like_this() {
+        let retry_after = Duration::from_millis(1_500);
+        let spec = TriggerSpec { max_deliveries: Some(3), retry_after, ..TriggerSpec::default() };
+        let text = trigger_spec_to_text(&spec);
+        let expected = concat!(
+            r#"{"dead_letter_queue":null,"initial_delay":"0s","lease":"300s","max_concurrency":null,"#,
+            r#""max_deliveries":3,"retry_after":"1.5s"}"#
+        );
+        assert_eq!(text, expected);
+        assert_eq!(trigger_spec_from_text(&text), Some(spec));
+        assert_eq!(trigger_spec_from_text("{}"), Some(TriggerSpec::default()));
+    }
+
+    #[test]
+    fn damaged_policies_of_a_trigger_are_not_guessed() {
+        for text in ["", "[]", r#"{"lease":"1"}"#, r#"{"later":1}"#, r#"{"dead_letter_queue":1}"#] {
+            assert_eq!(trigger_spec_from_text(text), None, "{text}");
         }
     }
 }
