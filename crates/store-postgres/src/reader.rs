@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures_util::future::join;
-use futures_util::future::join3;
+use futures_util::future::{join, join_all, join3};
 use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::MessageContent;
 use millpond_core::{Page, RowKey, Rows, Scan};
@@ -15,7 +14,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::error::before_commit;
 use crate::factory::Place;
-use crate::row::{self, get};
+use crate::row::{self, dedup_columns, delivery_columns, get};
 use crate::scan::{Walk, page};
 use crate::session::Session;
 
@@ -64,7 +63,7 @@ fn in_snapshot(
     let number = session.statement(COMMIT_NUMBER)?;
     let numbered: [&(dyn ToSql + Sync); 1] = [&environment];
     let work = join(
-        join3(client.batch_execute(BEGIN), client.query(number, &numbered), futures_util::future::join_all(asked)),
+        join3(client.batch_execute(BEGIN), client.query(number, &numbered), join_all(asked)),
         client.batch_execute("commit"),
     );
     let no_answer = || StoreError::new(StoreErrorKind::Unavailable, format!("{context}: no answer"));
@@ -78,18 +77,23 @@ fn in_snapshot(
     Ok((CommitSequence(commit.cast_unsigned()), answers))
 }
 
-const DELIVERIES: &str = "select d.sequence, d.queue, d.state, d.priority_descending, d.retried, d.order_at, d.due_at, \
-     d.leased_at, d.lease_generation, d.delivery_count, d.failure_count, d.lost_lease_count, d.expires_at, d.nonce, \
-     d.sent_at, d.entered, d.dead_at, d.dead_reason, d.dead_queue, d.size_bytes, d.chunks, d.message, d.hold \
-     from delivery d where d.environment = $1 and d.sequence = any($2)";
-const PROGRESS: &str = "select d.sequence, d.queue, d.state, d.priority_descending, d.retried, d.order_at, d.due_at, \
-     d.leased_at, d.lease_generation, d.delivery_count, d.failure_count, d.lost_lease_count, d.expires_at, d.nonce, \
-     d.sent_at, d.entered, d.dead_at, d.dead_reason, d.dead_queue, d.size_bytes, d.chunks, d.message, d.hold \
-     from unnest($2::bigint[], $3::bigint[]) n(queue, message) \
-     join delivery d on d.environment = $1 and d.queue = n.queue and d.message = n.message";
-const DEDUP: &str = "select c.queue, c.key, c.digest, c.sent_at, c.first_sequence, c.count, c.nonce_seed, c.answer, \
-     c.expires_at from unnest($2::bigint[], $3::text[]) n(queue, key) \
-     join dedup c on c.environment = $1 and c.queue = n.queue and c.key = n.key collate \"C\"";
+const DELIVERIES: &str = concat!(
+    "select ",
+    delivery_columns!(),
+    " from delivery d where d.environment = $1 and d.sequence = any($2)"
+);
+const PROGRESS: &str = concat!(
+    "select ",
+    delivery_columns!(),
+    " from unnest($2::bigint[], $3::bigint[]) n(queue, message) \
+     join delivery d on d.environment = $1 and d.queue = n.queue and d.message = n.message"
+);
+const DEDUP: &str = concat!(
+    "select ",
+    dedup_columns!(),
+    " from unnest($2::bigint[], $3::text[]) n(queue, key) \
+     join dedup c on c.environment = $1 and c.queue = n.queue and c.key = n.key collate \"C\""
+);
 const CONTENTS: &str = "select m.sequence, m.attributes, m.data_kind, m.data_bytes, m.chunks, \
      case when m.chunks = 1 then (select c.data from chunk c \
      where c.environment = $1 and c.sequence = m.sequence and c.number = 0) else m.data end \

@@ -18,13 +18,22 @@ use tokio_postgres::types::FromSql;
 use crate::text::given;
 
 /// Columns that [`delivery`] reads, in its order.
-pub(crate) const DELIVERY_COLUMNS: &str = "d.sequence, d.queue, d.state, d.priority_descending, d.retried, d.order_at, \
+macro_rules! delivery_columns {
+    () => {
+        "d.sequence, d.queue, d.state, d.priority_descending, d.retried, d.order_at, \
      d.due_at, d.leased_at, d.lease_generation, d.delivery_count, d.failure_count, d.lost_lease_count, d.expires_at, \
-     d.nonce, d.sent_at, d.entered, d.dead_at, d.dead_reason, d.dead_queue, d.size_bytes, d.chunks, d.message, d.hold";
+     d.nonce, d.sent_at, d.entered, d.dead_at, d.dead_reason, d.dead_queue, d.size_bytes, d.chunks, d.message, d.hold"
+    };
+}
+pub(crate) use delivery_columns;
 
 /// Columns that [`dedup`] reads, in its order.
-pub(crate) const DEDUP_COLUMNS: &str =
-    "c.queue, c.key, c.digest, c.sent_at, c.first_sequence, c.count, c.nonce_seed, c.answer, c.expires_at";
+macro_rules! dedup_columns {
+    () => {
+        "c.queue, c.key, c.digest, c.sent_at, c.first_sequence, c.count, c.nonce_seed, c.answer, c.expires_at"
+    };
+}
+pub(crate) use dedup_columns;
 
 /// Columns that [`queue_with_counters`] reads, in its order, of a left join.
 pub(crate) const QUEUE_COLUMNS: &str = "q.number, q.name, q.uid, q.generation, q.revision, q.created_at, q.updated_at, \
@@ -92,7 +101,7 @@ fn sixteen_bytes(row: &Row, column: usize) -> Read<u128> {
     known(column, bytes.try_into().ok()).map(u128::from_be_bytes)
 }
 
-/// A delivery, from [`DELIVERY_COLUMNS`].
+/// A delivery, from [`delivery_columns`].
 pub(crate) fn delivery(row: &Row) -> Read<DeliveryRow> {
     let priority: i64 = get(row, 3)?;
     let dead_letter = match get::<Option<i64>>(row, 16)? {
@@ -130,7 +139,7 @@ pub(crate) fn delivery(row: &Row) -> Read<DeliveryRow> {
     })
 }
 
-/// A remembered call, from [`DEDUP_COLUMNS`].
+/// A remembered call, from [`dedup_columns`].
 pub(crate) fn dedup(row: &Row) -> Read<DedupRow> {
     let queue = match get::<i64>(row, 0)? {
         NO_QUEUE => None,

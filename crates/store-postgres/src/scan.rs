@@ -8,17 +8,16 @@ use millpond_store::persisted::state_code;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::row;
+use crate::row::{self, dedup_columns, delivery_columns};
 
 type Value = Box<dyn ToSql + Sync + Send>;
 
 macro_rules! deliveries {
     ($condition:literal, $order:literal) => {
         concat!(
-            "select d.sequence, d.queue, d.state, d.priority_descending, d.retried, d.order_at, d.due_at, d.leased_at, \
-             d.lease_generation, d.delivery_count, d.failure_count, d.lost_lease_count, d.expires_at, d.nonce, d.sent_at, \
-             d.entered, d.dead_at, d.dead_reason, d.dead_queue, d.size_bytes, d.chunks, d.message, d.hold \
-             from delivery d where d.environment = $1 and ",
+            "select ",
+            delivery_columns!(),
+            " from delivery d where d.environment = $1 and ",
             $condition,
             " order by ",
             $order,
@@ -47,9 +46,12 @@ const DUE_AFTER: &str = deliveries!(
 const EXPIRY: &str = deliveries!("true", "d.environment, d.expires_at, d.sequence");
 const EXPIRY_AFTER: &str =
     deliveries!("(d.expires_at, d.sequence) > ($3, $4)", "d.environment, d.expires_at, d.sequence");
-const DEDUP_EXPIRY: &str = "select c.queue, c.key, c.digest, c.sent_at, c.first_sequence, c.count, c.nonce_seed, \
-     c.answer, c.expires_at from dedup c where c.environment = $1 and c.expires_at <= $3 \
-     order by c.environment, c.expires_at limit $2";
+const DEDUP_EXPIRY: &str = concat!(
+    "select ",
+    dedup_columns!(),
+    " from dedup c where c.environment = $1 and c.expires_at <= $3 \
+     order by c.environment, c.expires_at limit $2"
+);
 const UPLOADS: &str =
     "select sequence, chunks from upload where environment = $1 and sequence > $3 order by sequence limit $2";
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::poll_fn;
+use futures_util::future::{poll_fn, try_join_all};
 use millpond_store::{StoreError, StoreErrorKind};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -101,7 +101,7 @@ impl Session {
         if missing.is_empty() {
             return Ok(());
         }
-        let work = futures_util::future::try_join_all(missing.iter().map(|text| self.client.prepare(text)));
+        let work = try_join_all(missing.iter().map(|text| self.client.prepare(text)));
         let prepared = self.wait(work, "preparing statements")?;
         self.statements.extend(missing.into_iter().zip(prepared));
         Ok(())

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use millpond_core::id::Sequence;
 use millpond_core::remembered::Remembered;
 use millpond_core::row::{Data, DeliveryRow, MessageRow};
@@ -72,7 +72,7 @@ pub(crate) fn commit(
     session.prepare(&texts)?;
     session.take_warning();
     let answers = {
-        let mut sent: Vec<futures_util::future::BoxFuture<'_, Result<(), Error>>> = Vec::new();
+        let mut sent: Vec<BoxFuture<'_, Result<(), Error>>> = Vec::new();
         let client = session.client();
         sent.push(Box::pin(client.batch_execute("begin")));
         for step in &steps.steps {

@@ -1,0 +1,5 @@
+//! Clusters, schemas and `with-postgres`, each with the real PostgreSQL.
+
+mod clusters;
+mod commands;
+mod schemas;
