@@ -96,7 +96,7 @@ create table message (
     attributes      text        not null, -- JSON
     data_kind       smallint    not null, -- 0 none, 1 JSON, 2 text, 3 binary
     data_bytes      bigint      not null, -- wherever the data is
-    chunks          integer     not null, -- rows of chunk that hold the data; 0: it is in this row
+    chunks          bigint      not null, -- rows of chunk that hold the data; 0: it is in this row
     data            bytea       not null,
     primary key (environment, sequence)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.2);
@@ -104,7 +104,7 @@ create table message (
 create table chunk (
     environment     integer     not null,
     sequence        bigint      not null, -- the message's, or the upload's
-    number          integer     not null, -- from 0
+    number          bigint      not null, -- from 0
     data            bytea       not null,
     primary key (environment, sequence, number)
 );
@@ -113,7 +113,7 @@ alter table chunk alter column data set storage external;
 create table upload (
     environment     integer     not null,
     sequence        bigint      not null, -- its chunks belong to no message
-    chunks          integer     not null, -- so many, from number 0 on
+    chunks          bigint      not null, -- so many, from number 0 on
     primary key (environment, sequence)
 ) with (fillfactor = 50);
 
@@ -258,10 +258,10 @@ create unlogged table asleep (
 );
 
 -- Ends a transaction in which something was not as it has to be. SQLSTATE says what.
-create function demand(found bigint, wanted bigint, state text) returns void
+create function demand(counted bigint, wanted bigint, state text) returns void
 language plpgsql as $$
 begin
-    if found is distinct from wanted then
-        raise exception using errcode = state, message = format('%s rows where %s are expected', found, wanted);
+    if counted is distinct from wanted then
+        raise exception using errcode = state, message = format('%s rows where %s are expected', counted, wanted);
     end if;
 end $$;

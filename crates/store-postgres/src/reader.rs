@@ -175,7 +175,7 @@ impl StoreReader for PostgresReader {
     }
 
     fn chunk(&mut self, message: Sequence, number: u32) -> Result<Option<Vec<u8>>, StoreError> {
-        let (environment, sequence, number) = (self.environment, message.0.cast_signed(), number.cast_signed());
+        let (environment, sequence, number) = (self.environment, message.0.cast_signed(), i64::from(number));
         let queries: [Query<'_>; 1] = [(CHUNK, vec![&environment, &sequence, &number])];
         let (_, answers) = self.ask(&queries, "reading a chunk")?;
         answers.iter().flatten().next().map(|answer| get(answer, 0)).transpose()

@@ -165,8 +165,7 @@ pub(crate) fn dedup(row: &Row) -> Read<DedupRow> {
 /// A message's content, from `attributes, data_kind, data_bytes, chunks, data` behind `first`. Data that is not in the row is
 /// named by its length.
 pub(crate) fn content(row: &Row, first: usize) -> Read<(MessageContent, u32)> {
-    let chunks: i32 = get(row, first + 3)?;
-    let chunks = known(first + 3, u32::try_from(chunks).ok())?;
+    let chunks = narrow(row, first + 3)?;
     let data = match chunks {
         0 => Data::Whole(get::<&[u8]>(row, first + 4)?.into()),
         _ => Data::Chunked { bytes: unsigned(row, first + 2)? },
@@ -177,8 +176,7 @@ pub(crate) fn content(row: &Row, first: usize) -> Read<(MessageContent, u32)> {
 
 /// An upload, from `sequence, chunks`.
 pub(crate) fn upload(row: &Row) -> Read<UploadRow> {
-    let chunks: i32 = get(row, 1)?;
-    Ok(UploadRow { sequence: sequence(row, 0)?, chunks: known(1, u32::try_from(chunks).ok())? })
+    Ok(UploadRow { sequence: sequence(row, 0)?, chunks: narrow(row, 1)? })
 }
 
 /// A queue and its counters, from [`QUEUE_COLUMNS`].

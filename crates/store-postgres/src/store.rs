@@ -101,7 +101,7 @@ fn claim_number(
 ) -> Result<Resolution, StoreError> {
     let context = "claiming a number";
     let number = commit.0.cast_signed();
-    let sql = "update environment set commit_seq = $3 where number = $1 and epoch = $2 and commit_seq = $3 - 1 returning 1";
+    let sql = "update environment set commit_seq = $3 where number = $1 and epoch = $2 and commit_seq = $3::bigint - 1 returning 1";
     if !session.query(sql, &[&environment, &epoch, &number], context)?.is_empty() {
         return Ok(Resolution::Lost);
     }

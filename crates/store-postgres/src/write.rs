@@ -5,8 +5,10 @@
 //! the statement (`demand` in `migrations/`), so nobody has to look between two statements.
 
 use std::collections::BTreeSet;
+use std::future::Future as _;
+use std::task::Poll;
 
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::{BoxFuture, maybe_done, poll_fn};
 use millpond_core::id::Sequence;
 use millpond_core::remembered::Remembered;
 use millpond_core::row::{Data, DeliveryRow, MessageRow};
@@ -32,14 +34,11 @@ struct Step {
     values: Vec<Value>,
 }
 
-/// Statements of one transaction, in order; [`STEPS_MAX`] at most.
+/// Statements of one transaction, in order.
 #[derive(Default)]
 struct Steps {
     steps: Vec<Step>,
 }
-
-/// Beyond so many futures they would not be polled in their order, and so not be sent in it.
-const STEPS_MAX: usize = 28;
 
 macro_rules! step {
     ($steps:expr, $sql:expr, $($value:expr),+ $(,)?) => {
@@ -82,10 +81,18 @@ pub(crate) fn commit(
             sent.push(Box::pin(async move { client.execute(statement, &values).await.map(drop) }));
         }
         sent.push(Box::pin(client.batch_execute("commit")));
-        session.run(join_all(sent))
+        session.run(answers_in_order(sent))
     };
     let unknown = |why: &str| StoreError::new(StoreErrorKind::Unknown, format!("committing: {why}"));
-    let Some(answers) = answers else { return Err(unknown("no answer")) };
+    let answers = match answers {
+        None => return Err(unknown("no answer")),
+        // The connection is given up, and with it the transaction.
+        Some(Err(unsent)) => {
+            let what = "a statement could not be sent";
+            return Err(StoreError::new(StoreErrorKind::Unavailable, what).with_source(unsent));
+        }
+        Some(Ok(answers)) => answers,
+    };
     match answers.into_iter().find_map(Result::err) {
         // It is committed here, and perhaps nowhere else (design-holes B9).
         None if session.take_warning() => Err(unknown("the database warned")),
@@ -93,6 +100,36 @@ pub(crate) fn commit(
         Some(error) if is_refusal(&error) => Err(before_commit("committing")(error)),
         Some(error) => Err(unknown("the connection was lost").with_source(error)),
     }
+}
+
+/// Sends all, each as soon as the one before it is on its way, and waits for the answers.
+///
+/// # Errors
+/// One could not be sent, and so none behind it was: above all not `commit`.
+async fn answers_in_order(
+    statements: Vec<BoxFuture<'_, Result<(), Error>>>,
+) -> Result<Vec<Result<(), Error>>, Error> {
+    let mut sent = Vec::new();
+    for statement in statements {
+        let mut statement = Box::pin(maybe_done(statement));
+        // The driver writes a statement down when it is first polled.
+        poll_fn(|context| {
+            let _: Poll<()> = statement.as_mut().poll(context);
+            Poll::Ready(())
+        })
+        .await;
+        match statement.as_mut().take_output() {
+            None => sent.push(statement),
+            Some(Err(error)) => return Err(error),
+            Some(Ok(())) => {}
+        }
+    }
+    let mut answers = Vec::new();
+    for mut statement in sent {
+        statement.as_mut().await;
+        answers.extend(statement.as_mut().take_output());
+    }
+    Ok(answers)
 }
 
 fn steps_of(environment: i32, epoch: i64, changes: &ChangeSet) -> Result<Steps, StoreError> {
@@ -110,13 +147,12 @@ fn steps_of(environment: i32, epoch: i64, changes: &ChangeSet) -> Result<Steps, 
     write_deliveries(&mut steps, environment, changes);
     put_dedup(&mut steps, environment, changes);
     write_chunks(&mut steps, environment, changes);
-    debug_assert!(steps.steps.len() <= STEPS_MAX, "more kinds of rows than are sent in order");
     Ok(steps)
 }
 
 const FENCE: &str = "with moved as ( \
      update environment set commit_seq = $3, incarnation = $4, stamp = $5, next_sequence = $6, next_queue = $7, \
-     dedup_count = $8, leases_void_below = $9 where number = $1 and epoch = $2 and commit_seq = $3 - 1 returning 1) \
+     dedup_count = $8, leases_void_below = $9 where number = $1 and epoch = $2 and commit_seq = $3::bigint - 1 returning 1) \
      select demand(count(*), 1, 'MP001') from moved";
 
 fn fence(steps: &mut Steps, environment: i32, epoch: i64, changes: &ChangeSet) {
@@ -379,7 +415,7 @@ const UPDATE_DELIVERIES: &str = concat!(
 );
 
 const INSERT_MESSAGES: &str = "insert into message \
-     select $1, n.* from unnest($2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::integer[], $7::bytea[]) n";
+     select $1, n.* from unnest($2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bytea[]) n";
 
 fn write_deliveries(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     let (mut removed, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
@@ -410,7 +446,7 @@ fn write_deliveries(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
             column(messages, |row| text_of(&row.content.attributes)),
             column(messages, |row| small(data_kind_code(row.content.data_kind))),
             column(messages, |row| row.content.data.size_bytes().cast_signed()),
-            column(messages, |row| row.chunks.cast_signed()),
+            column(messages, |row| i64::from(row.chunks)),
             column(messages, |row| if row.chunks == 0 { row.content.data.held().to_vec() } else { Vec::new() }),
         );
     }
@@ -489,12 +525,12 @@ fn put_dedup(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
 }
 
 const INSERT_CHUNKS: &str =
-    "insert into chunk select $1, n.* from unnest($2::bigint[], $3::integer[], $4::bytea[]) n";
+    "insert into chunk select $1, n.* from unnest($2::bigint[], $3::bigint[], $4::bytea[]) n";
 const REMOVE_CHUNKS: &str = "with gone as (delete from chunk c \
-     using unnest($2::bigint[], $3::integer[], $4::integer[]) n(sequence, first, behind) \
+     using unnest($2::bigint[], $3::bigint[], $4::bigint[]) n(sequence, first, behind) \
      where c.environment = $1 and c.sequence = n.sequence and c.number >= n.first and c.number < n.behind returning 1) \
      select demand(count(*), $5, 'MP002') from gone";
-const PUT_UPLOADS: &str = "insert into upload select $1, n.* from unnest($2::bigint[], $3::integer[]) n \
+const PUT_UPLOADS: &str = "insert into upload select $1, n.* from unnest($2::bigint[], $3::bigint[]) n \
      on conflict (environment, sequence) do update set chunks = excluded.chunks";
 const REMOVE_UPLOADS: &str = "delete from upload where environment = $1 and sequence = any($2)";
 
@@ -503,13 +539,13 @@ fn write_chunks(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     for message in changes.messages.iter().filter(|message| message.chunks == 1) {
         if let Data::Whole(whole) = &message.content.data {
             sequences.push(message.sequence.0.cast_signed());
-            numbers.push(0);
+            numbers.push(0_i64);
             data.push(whole.to_vec());
         }
     }
     for chunk in &changes.chunks {
         sequences.push(chunk.sequence.0.cast_signed());
-        numbers.push(chunk.number.cast_signed());
+        numbers.push(i64::from(chunk.number));
         data.push(chunk.data.to_vec());
     }
     if !sequences.is_empty() {
@@ -523,14 +559,14 @@ fn write_chunks(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
             REMOVE_CHUNKS,
             environment,
             column(ranges, |range| range.sequence.0.cast_signed()),
-            column(ranges, |range| range.from.cast_signed()),
-            column(ranges, |range| range.until.cast_signed()),
+            column(ranges, |range| i64::from(range.from)),
+            column(ranges, |range| i64::from(range.until)),
             count,
         );
     }
     let uploads = &changes.uploads_put;
     if !uploads.is_empty() {
-        let numbers = column(uploads, |upload| upload.chunks.cast_signed());
+        let numbers = column(uploads, |upload| i64::from(upload.chunks));
         step!(steps, PUT_UPLOADS, environment, column(uploads, |upload| upload.sequence.0.cast_signed()), numbers);
     }
     let removed = &changes.uploads_removed;
