@@ -311,8 +311,10 @@ fn read_all(session: &Session, taken: &Taken) -> Result<Opened, StoreError> {
     let sql = "select cursor, first, last from run where environment = $1 order by cursor, first";
     let runs = read(sql)?.iter().map(row::run).collect::<Result<_, _>>()?;
     let sql = "select id, number, uid, created_at, deployment, topic, consumer, target, spec from trigger \
-               where environment = $1 order by id";
-    let triggers = read(sql)?.iter().map(row::trigger).collect::<Result<_, _>>()?;
+               where environment = $1";
+    let mut triggers = read(sql)?.iter().map(row::trigger).collect::<Result<Vec<_>, _>>()?;
+    // As it is stored a text may sort otherwise than as it was given.
+    triggers.sort_unstable_by(|one, other| one.id.cmp(&other.id));
     let sql = "select current, previous, previous_until, since from secret where environment = $1";
     let secret = read(sql)?.first().map_or_else(|| Ok(SecretRow::default()), row::secret)?;
     Ok(Opened {
