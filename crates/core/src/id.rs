@@ -59,6 +59,11 @@ counter!(
     Incarnation(u64)
 );
 
+impl QueueNumber {
+    /// No queue's.
+    pub const NONE: Self = Self(u32::MAX);
+}
+
 impl LeaseGeneration {
     /// Above every generation that can be given, and within what SQL calls an integer.
     pub const HIGHEST: Self = Self(i64::MAX.cast_unsigned());

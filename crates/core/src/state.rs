@@ -5,6 +5,7 @@
 
 mod browsing;
 mod check;
+mod claims;
 mod cursor;
 mod group;
 mod hash;
@@ -40,6 +41,7 @@ use crate::time::Timestamp;
 use crate::apply::Retirement;
 pub(crate) use browsing::Browsing;
 pub use check::Violation;
+use claims::Claims;
 pub(crate) use cursor::RunChange;
 pub(crate) use group::Named;
 use hash::NumberMap;
@@ -109,6 +111,7 @@ pub struct Core {
     pub(crate) browses: BTreeMap<WaiterId, Browsing>,
     pub(crate) sweeps: Sweeps,
     pub(crate) uploads: Uploads,
+    pub(crate) claims: Claims,
     pub(crate) space_low: bool,
     busy: bool,
     /// The last batch left due rows over.
@@ -201,6 +204,7 @@ impl Core {
             browses: BTreeMap::new(),
             sweeps: Sweeps::new(),
             uploads: Uploads::new(),
+            claims: Claims::default(),
             space_low: false,
             busy: false,
             more_due: false,

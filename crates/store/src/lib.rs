@@ -22,6 +22,11 @@
 //! - **Progress is a delivery like others**, in all orders, and can be read by its cursor and message. It has no message
 //!   under its sequence: none leaves with it.
 //! - **Chunks are rows of their own.** A message leaves with its delivery, its chunks do not.
+//! - **External commands are taken once.** A commit that names one that is not committed, or that was taken, answers `Corrupt` and
+//!   nothing happened. Until one is taken every read shows it, of whichever owner.
+//! - **Claims are final.** Whoever stores the key of a lease first, the owner or a transaction beside it, has it; a transaction that
+//!   is open has it until it ends, and no reader waits for that. A claim that is removed may be stored on: it must be for as long as
+//!   a transaction is open that might still see the lease as held.
 //! - **Bytes come back as they came**, names and keys included, whatever they hold.
 
 #![warn(missing_docs)]
@@ -38,10 +43,10 @@ use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::{
     CountersRow, EnvironmentRow, MessageContent, QueueRow, RunRow, SecretRow, SegmentRow, TriggerRow,
 };
-use millpond_core::{ChangeSet, Page, RowKey, Rows, Scan};
+use millpond_core::{ChangeSet, External, Page, RowKey, Rows, Scan};
 
 pub use error::{StoreError, StoreErrorKind};
-pub use memory::{MemoryDisk, MemoryDump, MemoryStore};
+pub use memory::{BesideError, MemoryBeside, MemoryDisk, MemoryDump, MemoryStore};
 
 /// What an owner finds when it opens an environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -94,6 +99,21 @@ pub struct StoreStats {
     pub space_low: bool,
 }
 
+/// What waits in the intake.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ExternalPage {
+    /// The commit that the read saw, all of it and nothing later.
+    pub snapshot: CommitSequence,
+    /// The first of what waits, in order.
+    pub commands: Vec<External>,
+    /// There is more behind these.
+    pub more: bool,
+}
+
+/// Called with the name of an environment in which external commands wait. It may be called by any thread, for no reason, and while
+/// the store is at work: it does nothing that could wait for the store.
+pub type Wake = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// The right to write one environment.
 pub trait Store: Send {
     /// Writes all of `changes` and makes it durable.
@@ -138,7 +158,9 @@ pub trait Store: Send {
 
 /// Reads of one environment. No read holds a snapshot for longer than the call.
 pub trait StoreReader: Send {
-    /// Reads deliveries, progress and remembered calls by key, all from one snapshot, each kind in the order asked for.
+    /// Reads deliveries, progress and remembered calls by key, all from one snapshot, each kind in the order asked for. Claims are
+    /// asked for in the same way but are no part of the snapshot: a free one is stored for the owner, and nothing waits for one that an
+    /// open transaction holds.
     ///
     /// # Errors
     /// `Unavailable`, `Corrupt`, `Closed`.
@@ -156,6 +178,16 @@ pub trait StoreReader: Send {
     /// # Errors
     /// `Unavailable`, `Corrupt`, `Closed`.
     fn chunk(&mut self, message: Sequence, number: u32) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Reads commands that were written beside the owner, are committed and not taken: the first `limit` in the order of the intake. A
+    /// transaction that committed before another began comes first, and a transaction's own come together and in order.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Corrupt`, `Closed`.
+    fn external(&mut self, limit: usize) -> Result<ExternalPage, StoreError> {
+        let _ = limit;
+        Ok(ExternalPage::default())
+    }
 
     /// Reads one page of an ordered scan. `end` is exact: it is set if and only if nothing lies behind the page.
     ///
@@ -194,6 +226,13 @@ pub trait StoreFactory: Send + Sync {
     /// # Errors
     /// `Unavailable` (also if it is not known), `Full`.
     fn set_next_due(&self, environment: &str, next_due: Option<i64>) -> Result<(), StoreError>;
+
+    /// From now on `wake` is called whenever the store learns that external commands wait in an environment, open or not: after each
+    /// commit that adds some at the latest when the next could be read, and at once for what waits already. It replaces the `wake`
+    /// before it.
+    fn watch(&self, wake: Wake) {
+        drop(wake);
+    }
 
     /// Environments that have no open store of this factory and have to be opened at or before `now`, in Unix
     /// milliseconds; at most `limit`, those due first in front.

@@ -51,6 +51,7 @@ impl Core {
             RowKey::Dedup(key) => !self.dedup.contains_key(key),
             RowKey::Delivery(sequence) => self.rows.get(*sequence).is_none(),
             RowKey::Progress(key) => self.rows.progress(key).is_none(),
+            RowKey::Claim(key) => !self.claims.knows(*key),
         }
     }
 }

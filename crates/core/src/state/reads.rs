@@ -325,6 +325,9 @@ impl Core {
             }
             self.rows.looked_up.insert(key);
         }
+        for (key, claim) in rows.claims {
+            self.claims.admit(key, claim);
+        }
     }
 
     /// A page came. It is part of the batch being applied.

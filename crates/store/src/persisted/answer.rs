@@ -118,6 +118,7 @@ fn row_json(row: &QueueRow) -> Value {
         "purged_through": row.purged_through.0,
         "revision": row.revision,
         "role": role_json(row.role),
+        "settled_by_sql": row.settled_by_sql,
         "spec": spec::to_json(&row.spec),
         "sweep_owed": row.sweep_owed,
         "uid": format!("{:032x}", row.uid.0),
@@ -144,6 +145,7 @@ fn row(value: &Value) -> Option<QueueRow> {
         dead_purged_through: Sequence(unsigned("dead_purged_through")?),
         deleted: flag("deleted")?,
         sweep_owed: flag("sweep_owed")?,
+        settled_by_sql: flag("settled_by_sql")?,
     })
 }
 
