@@ -61,6 +61,7 @@ create table queue (
     parent          bigint,               -- topic of a partition or group, group of a cursor
     log             bigint,               -- these two of a cursor
     start           bigint,
+    settled_by_sql  boolean     not null, -- leases may be ended by complete and fail
     primary key (environment, number)
 ) with (fillfactor = 70);
 create index queue_name on queue (environment, name) where not deleted;
@@ -213,25 +214,25 @@ create table intake (
     id              bigint      primary key,
     environment     integer     not null,
     transaction     xid8        not null, -- those of one transaction are taken in together
-    kind            smallint    not null, -- 0 send, 1 settle, 2 extend, 3 cancel, 4 allow settling by SQL
-    queue           text,
-    sequence        bigint,               -- of the message
-    nonce           bigint,
+    kind            smallint    not null, -- 0 send, 1 complete, 2 fail, 3 extend, 4 cancel, 5 allow settling by SQL
+    queue           text,                 -- name of a queue, a topic, a partition or a group
+    partition       text,                 -- of a topic
+    sequence        bigint,               -- of the message; with these two its id
     sent_at         bigint,
+    nonce           bigint,
     attributes      text,                 -- these of a send
     data_kind       smallint,
     data            bytea,
-    delay           bigint,               -- milliseconds
+    delay           bigint,               -- milliseconds; of a failed one until it is tried again
+    visible_at      bigint,
     priority        integer,
     time_to_live    bigint,               -- milliseconds
-    idempotency_key text,
-    digest          bytea,
+    key             text,                 -- idempotency key
     delivery        bigint,               -- these of a lease
     generation      bigint,
-    failed          boolean,
     output          text,                 -- JSON
     extend_by       bigint                -- milliseconds
-) with (fillfactor = 100, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_insert_threshold = 100000);
 create index intake_environment on intake (environment, id);
 
@@ -252,10 +253,12 @@ create table access (
 );
 comment on table access is 'Which role may use which environment by SQL. The owner of this schema and superusers may use all.';
 
--- Sessions of the server: it polls while it works, and asks to be notified before it sleeps.
-create unlogged table asleep (
-    server          uuid        primary key
-);
+-- Whether the server wants to be notified: while commands come it looks by itself, and no transaction has to wait for another
+-- that notifies.
+create unlogged table watcher (
+    server          uuid        primary key,
+    asleep          boolean     not null
+) with (fillfactor = 10);
 
 -- Ends a transaction in which something was not as it has to be. SQLSTATE says what.
 create function demand(counted bigint, wanted bigint, state text) returns void

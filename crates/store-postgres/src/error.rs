@@ -31,7 +31,8 @@ pub(crate) fn is_refusal(error: &Error) -> bool {
 pub(crate) fn kind_of(error: &Error) -> StoreErrorKind {
     let Some(state) = error.code() else {
         // A value that is not of the type that the statement names is no matter of the network.
-        let damaged = error.to_string().starts_with("error deserializing") || error.to_string().starts_with("error serializing");
+        let damaged = error.to_string().starts_with("error deserializing")
+            || error.to_string().starts_with("error serializing");
         return if damaged { StoreErrorKind::Corrupt } else { StoreErrorKind::Unavailable };
     };
     match state.code() {

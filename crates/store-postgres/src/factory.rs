@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use millpond_core::id::{CommitSequence, Incarnation, LeaseGeneration, QueueNumber, Sequence};
 use millpond_core::row::{EnvironmentRow, SecretRow};
 use millpond_core::time::Timestamp;
-use millpond_store::{Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory, StoreStats};
+use millpond_store::{Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory, StoreStats, Wake};
 use tokio_postgres::Row;
 
 use crate::lineage::{Identity, Seen, Stored, judge};
@@ -19,6 +19,7 @@ use crate::session::Session;
 use crate::settings::PostgresSettings;
 use crate::store::PostgresStore;
 use crate::target::Target;
+use crate::watcher::Watcher;
 use crate::{schema, text};
 
 /// Environments kept in one schema of a PostgreSQL database. A clone is another handle to the same.
@@ -37,6 +38,8 @@ pub(crate) struct Place {
     full_at: Mutex<Option<Instant>>,
     measured: Mutex<Option<(Instant, u64)>>,
     renewing: Option<JoinHandle<()>>,
+    pub(crate) watcher: Arc<Watcher>,
+    watching: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// One open store, until it is dropped.
@@ -74,6 +77,8 @@ impl PostgresFactory {
             full_at: Mutex::default(),
             measured: Mutex::default(),
             renewing,
+            watcher: Arc::default(),
+            watching: Mutex::default(),
         };
         Ok(Self { place: Arc::new(place) })
     }
@@ -108,9 +113,10 @@ impl StoreFactory for PostgresFactory {
 
     fn has_environment(&self, environment: &str) -> Result<bool, StoreError> {
         let sql = "select 1 from environment where name = $1";
-        let rows = self.place.pool.with(|session| {
-            session.query(sql, &[&text::stored(environment)], "looking an environment up")
-        })?;
+        let rows = self
+            .place
+            .pool
+            .with(|session| session.query(sql, &[&text::stored(environment)], "looking an environment up"))?;
         Ok(!rows.is_empty())
     }
 
@@ -122,6 +128,18 @@ impl StoreFactory for PostgresFactory {
         match rows.is_empty() {
             true => Err(StoreError::new(StoreErrorKind::Unavailable, "environment is not known")),
             false => Ok(()),
+        }
+    }
+
+    fn watch(&self, wake: Wake) {
+        let mut watching = lock(&self.place.watching);
+        if watching.is_some() {
+            tracing::error!("what SQL sends is watched already");
+            return;
+        }
+        match self.place.start_watching(wake) {
+            Ok(thread) => *watching = Some(thread),
+            Err(error) => tracing::error!(%error, "what SQL sends is not noticed"),
         }
     }
 
@@ -166,6 +184,16 @@ impl Place {
         Ok(StoreStats { used_bytes, space_low })
     }
 
+    fn start_watching(&self, wake: Wake) -> Result<JoinHandle<()>, StoreError> {
+        let rows = self.pool.with(|session| {
+            let sql = "select md5($1)";
+            session.query(sql, &[&self.pool.settings().schema], "listening")
+        })?;
+        let digest: String = rows.first().map_or_else(|| Ok(String::new()), |row| get(row, 0))?;
+        let (pool, server) = (Arc::clone(&self.pool), self.presence.id().to_owned());
+        self.watcher.start(pool, server, format!("millpond_{digest}"), wake)
+    }
+
     fn open(&self) -> MutexGuard<'_, HashMap<String, usize>> {
         lock(&self.open)
     }
@@ -173,6 +201,11 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.watcher.stop();
+        if let Some(watching) = lock(&self.watching).take() {
+            // It can only have ended by a panic, which was told already.
+            let _: std::thread::Result<()> = watching.join();
+        }
         self.presence.stop();
         if let Some(renewing) = self.renewing.take() {
             // It can only have ended by a panic, which was told already.
@@ -270,6 +303,7 @@ fn take_over_in_transaction(
         judged => judged,
     };
     if lineage == Lineage::Restored {
+        place.watcher.reset();
         // Along with the lineage: an owner that dies before its first commit leaves its successor the same.
         environment.leases_void_below = LeaseGeneration::HIGHEST;
     }

@@ -19,6 +19,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
 
 mod error;
+mod external;
 mod factory;
 mod lineage;
 mod pool;
@@ -33,6 +34,7 @@ mod settings;
 mod store;
 mod target;
 mod text;
+mod watcher;
 mod write;
 
 pub use factory::PostgresFactory;

@@ -42,9 +42,7 @@ impl Identity {
                    (select oid from pg_database where datname = current_database())";
         let rows = session.query(sql, &[], "asking which database this is")?;
         match rows.first() {
-            Some(row) => {
-                Ok(Self { system: get(row, 0)?, timeline: get(row, 1)?, database: get(row, 2)? })
-            }
+            Some(row) => Ok(Self { system: get(row, 0)?, timeline: get(row, 1)?, database: get(row, 2)? }),
             None => Ok(Self::default()),
         }
     }
@@ -91,11 +89,8 @@ mod tests {
     #[test]
     fn an_owner_that_lives_on_knows_better() {
         let found = identity("a", 4, 7);
-        let stored = |epoch, commit| Stored {
-            identity: identity("a", 3, 7),
-            epoch,
-            commit: CommitSequence(commit),
-        };
+        let stored =
+            |epoch, commit| Stored { identity: identity("a", 3, 7), epoch, commit: CommitSequence(commit) };
         let seen = Some(Seen { epoch: 5, commit: CommitSequence(9) });
         let judged = |epoch, commit| judge(&stored(epoch, commit), &found, seen, false);
         assert_eq!(judged(5, 9), Lineage::Restarted);

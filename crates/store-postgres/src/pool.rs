@@ -25,10 +25,6 @@ impl Pool {
         &self.settings
     }
 
-    pub(crate) fn target(&self) -> &Target {
-        &self.target
-    }
-
     /// A connection that is free, or a new one.
     pub(crate) fn take(&self) -> Result<Session, StoreError> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();

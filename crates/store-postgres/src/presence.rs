@@ -75,7 +75,10 @@ impl Presence {
                         return Err(StoreError::new(StoreErrorKind::Unavailable, what));
                     }
                     if first_seen.replace(seen_at).is_none() {
-                        tracing::info!(server = name, "waiting for a server that was here just now to be gone");
+                        tracing::info!(
+                            server = name,
+                            "waiting for a server that was here just now to be gone"
+                        );
                     }
                     std::thread::sleep(PATIENCE_STEP);
                 }
@@ -87,9 +90,8 @@ impl Presence {
     pub(crate) fn renew(self: &Arc<Self>, pool: Arc<Pool>) -> Result<JoinHandle<()>, StoreError> {
         let presence = Arc::clone(self);
         let thread = std::thread::Builder::new().name("millpond-presence".to_owned());
-        let failed = |error| {
-            StoreError::new(StoreErrorKind::Unavailable, "starting a thread").with_source(error)
-        };
+        let failed =
+            |error| StoreError::new(StoreErrorKind::Unavailable, "starting a thread").with_source(error);
         thread.spawn(move || presence.run(&pool)).map_err(failed)
     }
 
@@ -158,7 +160,9 @@ impl Presence {
         }
         // Somebody else has, or had, the place: what is in memory is of the past.
         self.held_until.store(0, Ordering::Release);
-        tracing::error!("another server has taken the place of this one, which answers nothing until it is gone");
+        tracing::error!(
+            "another server has taken the place of this one, which answers nothing until it is gone"
+        );
         match self.ask(pool)? {
             Asked::Taken { .. } => Ok(()),
             Asked::Busy { name, .. } => {

@@ -5,14 +5,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::{join, join_all, join3};
+use millpond_core::external::ExternalId;
 use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::MessageContent;
 use millpond_core::{Page, RowKey, Rows, Scan};
-use millpond_store::{StoreError, StoreErrorKind, StoreReader};
+use millpond_store::{ExternalPage, StoreError, StoreErrorKind, StoreReader};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::error::before_commit;
+use crate::external::{self, LowWater};
 use crate::factory::Place;
 use crate::row::{self, dedup_columns, delivery_columns, get};
 use crate::scan::{Walk, page};
@@ -23,6 +25,8 @@ use crate::session::Session;
 pub(crate) struct PostgresReader {
     place: Arc<Place>,
     environment: i32,
+    epoch: i64,
+    low_water: Arc<LowWater>,
 }
 
 type Query<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
@@ -31,8 +35,8 @@ const BEGIN: &str = "begin isolation level repeatable read read only";
 const COMMIT_NUMBER: &str = "select commit_seq from environment where number = $1";
 
 impl PostgresReader {
-    pub(crate) fn new(place: Arc<Place>, environment: i32) -> Self {
-        Self { place, environment }
+    pub(crate) fn new(place: Arc<Place>, environment: i32, epoch: i64, low_water: Arc<LowWater>) -> Self {
+        Self { place, environment, epoch, low_water }
     }
 
     /// Asks all of it in one snapshot.
@@ -70,7 +74,8 @@ fn in_snapshot(
     let ((begun, number, answers), ended) = session.run(work).ok_or_else(no_answer)?;
     begun.map_err(before_commit(context))?;
     let number = number.map_err(before_commit(context))?;
-    let answers: Vec<Vec<Row>> = answers.into_iter().collect::<Result<_, _>>().map_err(before_commit(context))?;
+    let answers: Vec<Vec<Row>> =
+        answers.into_iter().collect::<Result<_, _>>().map_err(before_commit(context))?;
     ended.map_err(before_commit(context))?;
     let gone = || StoreError::new(StoreErrorKind::Unavailable, "the environment is not there any more");
     let commit: i64 = get(number.first().ok_or_else(gone)?, 0)?;
@@ -103,7 +108,7 @@ const CHUNK: &str = "select data from chunk where environment = $1 and sequence 
 impl StoreReader for PostgresReader {
     fn read(&mut self, keys: &[RowKey]) -> Result<Rows, StoreError> {
         let (mut sequences, mut cursors, mut messages) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut queues, mut texts) = (Vec::new(), Vec::new());
+        let (mut queues, mut texts, mut leases) = (Vec::new(), Vec::new(), Vec::new());
         for key in keys {
             match key {
                 RowKey::Delivery(sequence) => sequences.push(sequence.0.cast_signed()),
@@ -115,6 +120,7 @@ impl StoreReader for PostgresReader {
                     cursors.push(i64::from(key.cursor.0));
                     messages.push(key.message.0.cast_signed());
                 }
+                RowKey::Claim(lease) => leases.push(*lease),
             }
         }
         let environment = self.environment;
@@ -145,6 +151,12 @@ impl StoreReader for PostgresReader {
                 }
             }
         }
+        let mut claims = HashMap::new();
+        if !leases.is_empty() {
+            self.place
+                .pool
+                .with(|session| external::claim(session, environment, self.epoch, &leases, &mut claims))?;
+        }
         let mut rows = Rows { snapshot, ..Rows::default() };
         for key in keys {
             match key {
@@ -153,6 +165,9 @@ impl StoreReader for PostgresReader {
                 }
                 RowKey::Dedup(key) => rows.dedup.push((key.clone(), dedup.get(key).cloned())),
                 RowKey::Progress(key) => rows.progress.push((*key, progress.get(key).cloned())),
+                RowKey::Claim(lease) => {
+                    rows.claims.extend(claims.get(lease).map(|claim| (*lease, *claim)));
+                }
             }
         }
         Ok(rows)
@@ -187,5 +202,20 @@ impl StoreReader for PostgresReader {
         let (snapshot, answers) = self.ask(&[(walk.sql, values)], "scanning")?;
         let rows: Vec<Row> = answers.into_iter().flatten().collect();
         Ok(Page { snapshot, ..page(scan, &rows)? })
+    }
+
+    fn external(&mut self, limit: usize) -> Result<ExternalPage, StoreError> {
+        let floor = self.place.watcher.floor();
+        let low = self.low_water.get();
+        let one_more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let environment = self.environment;
+        let queries: [Query<'_>; 1] = [(external::PAGE, vec![&environment, &low, &one_more])];
+        let (snapshot, answers) = self.ask(&queries, "reading what SQL sent")?;
+        let rows: Vec<Row> = answers.into_iter().flatten().collect();
+        let more = rows.len() > limit;
+        let rows = rows.get(..limit).unwrap_or(&rows);
+        let first = rows.first().map(|row| row::unsigned(row, 0)).transpose()?;
+        self.low_water.note(first.map(ExternalId), floor);
+        Ok(ExternalPage { snapshot, commands: external::commands(rows)?, more })
     }
 }

@@ -3,13 +3,13 @@
 use millpond_core::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence, Uid};
 use millpond_core::remembered::{Remembered, SentIds};
 use millpond_core::row::{
-    CountersRow, Data, DeadLetter, DedupKey, DedupRow, DeliveryRow, MessageContent, QueueRow, RunRow, SecretRow,
-    SegmentRow, TriggerRow, UploadRow,
+    CountersRow, Data, DeadLetter, DedupKey, DedupRow, DeliveryRow, MessageContent, QueueRow, RunRow,
+    SecretRow, SegmentRow, TriggerRow, UploadRow,
 };
 use millpond_core::time::Timestamp;
 use millpond_store::persisted::{
-    LIVE_BYTES, answer_from_text, data_kind_of, dead_reason_of, hold_of, live_from_bytes, queue_spec_from_text, role_of,
-    state_of, trigger_spec_from_text,
+    LIVE_BYTES, answer_from_text, data_kind_of, dead_reason_of, hold_of, live_from_bytes,
+    queue_spec_from_text, role_of, state_of, trigger_spec_from_text,
 };
 use millpond_store::{StoreError, StoreErrorKind};
 use tokio_postgres::Row;
@@ -40,7 +40,7 @@ pub(crate) const QUEUE_COLUMNS: &str = "q.number, q.name, q.uid, q.generation, q
      q.annotations, q.spec, q.paused_at, q.purged_through, q.deleted, q.sweep_owed, q.dead_purged_through, q.role, q.parent, \
      q.log, q.start, c.ready, c.delayed, c.leased, c.dead, c.completed, c.cancelled, c.waiting_bytes, c.leased_bytes, \
      c.dead_bytes, c.finished_bytes, c.total_sent, c.total_delivered, c.total_undone, c.total_acked, c.total_dead, \
-     c.total_expired, c.consumer_seen_at, c.position";
+     c.total_expired, c.consumer_seen_at, c.position, q.settled_by_sql";
 
 /// What stands for the queue of a remembered call that is no send; queues count from 0.
 const NO_QUEUE: i64 = -1;
@@ -181,7 +181,12 @@ pub(crate) fn upload(row: &Row) -> Read<UploadRow> {
 
 /// A queue and its counters, from [`QUEUE_COLUMNS`].
 pub(crate) fn queue_with_counters(row: &Row) -> Read<(QueueRow, CountersRow)> {
-    let role = (i64::from(get::<i16>(row, 14)?), optional_narrow(row, 15)?, optional_narrow(row, 16)?, get(row, 17)?);
+    let role = (
+        i64::from(get::<i16>(row, 14)?),
+        optional_narrow(row, 15)?,
+        optional_narrow(row, 16)?,
+        get(row, 17)?,
+    );
     let queue = QueueRow {
         number: QueueNumber(narrow(row, 0)?),
         role: known(14, role_of(role))?,
@@ -198,6 +203,7 @@ pub(crate) fn queue_with_counters(row: &Row) -> Read<(QueueRow, CountersRow)> {
         deleted: get(row, 11)?,
         sweep_owed: get(row, 12)?,
         dead_purged_through: sequence(row, 13)?,
+        settled_by_sql: get(row, 36)?,
     };
     let count = |column| get::<Option<i64>>(row, column).map(|count| count.unwrap_or(0).cast_unsigned());
     let counters = CountersRow {
@@ -227,7 +233,11 @@ pub(crate) fn queue_with_counters(row: &Row) -> Read<(QueueRow, CountersRow)> {
 /// A segment, from `log, place, live`.
 pub(crate) fn segment(row: &Row) -> Read<SegmentRow> {
     let bytes: &[u8; LIVE_BYTES] = known(2, get::<&[u8]>(row, 2)?.try_into().ok())?;
-    Ok(SegmentRow { log: QueueNumber(narrow(row, 0)?), index: unsigned(row, 1)?, live: live_from_bytes(bytes) })
+    Ok(SegmentRow {
+        log: QueueNumber(narrow(row, 0)?),
+        index: unsigned(row, 1)?,
+        live: live_from_bytes(bytes),
+    })
 }
 
 /// A run, from `cursor, first, last`.

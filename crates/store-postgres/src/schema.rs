@@ -11,7 +11,11 @@ struct Step {
 }
 
 /// All steps; the first has number 1.
-const STEPS: &[Step] = &[Step { name: "tables", sql: include_str!("../migrations/0001_tables.sql") }];
+const STEPS: &[Step] = &[
+    Step { name: "tables", sql: include_str!("../migrations/0001_tables.sql") },
+    Step { name: "functions", sql: include_str!("../migrations/0002_functions.sql") },
+    Step { name: "views", sql: include_str!("../migrations/0003_views.sql") },
+];
 
 /// The oldest PostgreSQL that will do.
 const VERSION_MIN: i32 = 140_000;

@@ -11,8 +11,8 @@ use millpond_store::{StoreError, StoreErrorKind};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::error::Severity;
-use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement, ToStatement};
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement, ToStatement};
 
 use crate::error::before_commit;
 use crate::settings::PostgresSettings;
@@ -56,8 +56,7 @@ impl Session {
         let heard = Arc::new(Heard::default());
         let client = runtime.block_on(connect(target, settings, &heard))?;
         let statements = HashMap::new();
-        let session =
-            Self { client, statements, heard, answer_timeout: settings.answer_timeout, runtime };
+        let session = Self { client, statements, heard, answer_timeout: settings.answer_timeout, runtime };
         session.batch(&preparation(&settings.schema), "preparing a connection")?;
         Ok(session)
     }

@@ -6,6 +6,7 @@ use millpond_core::ChangeSet;
 use millpond_core::id::CommitSequence;
 use millpond_store::{Resolution, Store, StoreError, StoreErrorKind, StoreReader, StoreStats};
 
+use crate::external::LowWater;
 use crate::factory::{OpenStore, Place};
 use crate::lineage::Seen;
 use crate::reader::PostgresReader;
@@ -21,6 +22,7 @@ pub(crate) struct PostgresStore {
     epoch: i64,
     /// The hold of the server's place under which it was opened.
     hold: u64,
+    low_water: Arc<LowWater>,
     /// A commit whose outcome is unknown; nothing is written before it is resolved.
     unresolved: Option<CommitSequence>,
     /// Last, so that all is over when the place learns of it.
@@ -30,7 +32,7 @@ pub(crate) struct PostgresStore {
 impl PostgresStore {
     pub(crate) fn new(open: OpenStore, environment: i32, epoch: i64, hold: u64) -> Self {
         let place = Arc::clone(&open.place);
-        Self { place, environment, epoch, hold, unresolved: None, open }
+        Self { place, environment, epoch, hold, low_water: Arc::default(), unresolved: None, open }
     }
 
     fn check_hold(&self) -> Result<(), StoreError> {
@@ -79,7 +81,12 @@ impl Store for PostgresStore {
     }
 
     fn reader(&mut self) -> Result<Box<dyn StoreReader>, StoreError> {
-        Ok(Box::new(PostgresReader::new(Arc::clone(&self.place), self.environment)))
+        Ok(Box::new(PostgresReader::new(
+            Arc::clone(&self.place),
+            self.environment,
+            self.epoch,
+            Arc::clone(&self.low_water),
+        )))
     }
 
     fn stats(&mut self) -> Result<StoreStats, StoreError> {

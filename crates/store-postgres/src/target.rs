@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use millpond_store::{StoreError, StoreErrorKind};
 use percent_encoding::percent_decode_str;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -55,7 +55,8 @@ impl Target {
         let parts = Parts::of(url);
         let mut config = Config::from_str(&parts.rest).map_err(|error| {
             // The driver's message does not hold the password.
-            let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            let cause =
+                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             invalid(&format!("the connection string cannot be read: {cause}"))
         })?;
         if config.get_hosts().is_empty() {
@@ -104,7 +105,11 @@ impl Parts {
         let (mut kept, mut mode, mut roots) = (Vec::new(), None, None);
         for pair in pairs.into_iter().filter(|pair| !pair.is_empty()) {
             let value = |value: &str| {
-                if is_url { percent_decode_str(value).decode_utf8_lossy().into_owned() } else { value.to_owned() }
+                if is_url {
+                    percent_decode_str(value).decode_utf8_lossy().into_owned()
+                } else {
+                    value.to_owned()
+                }
             };
             match pair.split_once('=') {
                 Some(("sslrootcert", file)) => roots = Some(value(file)),
@@ -161,7 +166,8 @@ fn client_config(trust: Trust, roots: RootCertStore) -> Result<ClientConfig, Sto
     let authorities = match trust {
         Trust::Anybody => None,
         _ => {
-            let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+            let verifier =
+                WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
             Some(verifier.build().map_err(|error| invalid(&format!("TLS cannot be set up: {error}")))?)
         }
     };
@@ -202,7 +208,12 @@ impl ServerCertVerifier for Lenient {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+        rustls::crypto::verify_tls12_signature(
+            message,
+            cert,
+            dss,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -211,7 +222,12 @@ impl ServerCertVerifier for Lenient {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+        rustls::crypto::verify_tls13_signature(
+            message,
+            cert,
+            dss,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -225,7 +241,8 @@ mod tests {
 
     #[test]
     fn what_only_we_read_is_taken_out_of_the_connection_string() {
-        let parts = Parts::of("postgres://u:p@h:1/d?sslmode=verify-full&sslrootcert=%2Fa%20b&application_name=x");
+        let parts =
+            Parts::of("postgres://u:p@h:1/d?sslmode=verify-full&sslrootcert=%2Fa%20b&application_name=x");
         assert_eq!(parts.rest, "postgres://u:p@h:1/d?sslmode=require&application_name=x");
         assert_eq!((parts.mode.as_deref(), parts.roots.as_deref()), (Some("verify-full"), Some("/a b")));
         let parts = Parts::of("host=h user=u sslrootcert=system sslmode=disable");

@@ -14,12 +14,12 @@ use millpond_core::remembered::Remembered;
 use millpond_core::row::{Data, DeliveryRow, MessageRow};
 use millpond_core::{ChangeSet, DeliveryChange};
 use millpond_store::persisted::{
-    answer_to_text, data_kind_code, dead_reason_code, hold_code, live_to_bytes, queue_spec_to_text, role_columns,
-    state_code, trigger_spec_to_text,
+    answer_to_text, data_kind_code, dead_reason_code, hold_code, live_to_bytes, queue_spec_to_text,
+    role_columns, state_code, trigger_spec_to_text,
 };
 use millpond_store::{StoreError, StoreErrorKind};
-use tokio_postgres::types::ToSql;
 use tokio_postgres::Error;
+use tokio_postgres::types::ToSql;
 
 use crate::error::{before_commit, is_refusal};
 use crate::row::queue_of;
@@ -147,6 +147,7 @@ fn steps_of(environment: i32, epoch: i64, changes: &ChangeSet) -> Result<Steps, 
     write_deliveries(&mut steps, environment, changes);
     put_dedup(&mut steps, environment, changes);
     write_chunks(&mut steps, environment, changes);
+    take_external(&mut steps, environment, changes);
     Ok(steps)
 }
 
@@ -175,13 +176,14 @@ fn fence(steps: &mut Steps, environment: i32, epoch: i64, changes: &ChangeSet) {
 const PUT_QUEUES: &str = "insert into queue \
      select $1, n.* from unnest($2::bigint[], $3::text[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[], \
      $8::bigint[], $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::boolean[], $14::boolean[], $15::bigint[], \
-     $16::smallint[], $17::bigint[], $18::bigint[], $19::bigint[]) n \
+     $16::smallint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::boolean[]) n \
      on conflict (environment, number) do update set name = excluded.name, uid = excluded.uid, \
      generation = excluded.generation, revision = excluded.revision, created_at = excluded.created_at, \
      updated_at = excluded.updated_at, annotations = excluded.annotations, spec = excluded.spec, \
      paused_at = excluded.paused_at, purged_through = excluded.purged_through, deleted = excluded.deleted, \
      sweep_owed = excluded.sweep_owed, dead_purged_through = excluded.dead_purged_through, role = excluded.role, \
-     parent = excluded.parent, log = excluded.log, start = excluded.start";
+     parent = excluded.parent, log = excluded.log, start = excluded.start, \
+     settled_by_sql = excluded.settled_by_sql";
 
 const REMOVE_QUEUES: &str = "with counts as (delete from counters where environment = $1 and queue = any($2)), \
      segments as (delete from segment where environment = $1 and log = any($2)), \
@@ -215,6 +217,7 @@ fn put_queues(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
         column(rows, |row| role_columns(row.role).1.map(i64::from)),
         column(rows, |row| role_columns(row.role).2.map(i64::from)),
         column(rows, |row| role_columns(row.role).3),
+        column(rows, |row| row.settled_by_sql),
     );
 }
 
@@ -399,7 +402,8 @@ macro_rules! delivery_arrays {
     };
 }
 
-const INSERT_DELIVERIES: &str = concat!("insert into delivery select $1, n.* from ", delivery_arrays!(), " n");
+const INSERT_DELIVERIES: &str =
+    concat!("insert into delivery select $1, n.* from ", delivery_arrays!(), " n");
 const UPDATE_DELIVERIES: &str = concat!(
     "with changed as (update delivery d set queue = n.queue, state = n.state, \
      priority_descending = n.priority_descending, retried = n.retried, order_at = n.order_at, due_at = n.due_at, \
@@ -447,7 +451,11 @@ fn write_deliveries(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
             column(messages, |row| small(data_kind_code(row.content.data_kind))),
             column(messages, |row| row.content.data.size_bytes().cast_signed()),
             column(messages, |row| i64::from(row.chunks)),
-            column(messages, |row| if row.chunks == 0 { row.content.data.held().to_vec() } else { Vec::new() }),
+            column(messages, |row| if row.chunks == 0 {
+                row.content.data.held().to_vec()
+            } else {
+                Vec::new()
+            }),
         );
     }
     if !inserted.is_empty() {
@@ -520,7 +528,13 @@ fn put_dedup(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     }
     let keys = &changes.dedup_removed;
     if !keys.is_empty() {
-        step!(steps, REMOVE_DEDUP, environment, column(keys, queue_of), column(keys, |key| text_of(&key.key)));
+        step!(
+            steps,
+            REMOVE_DEDUP,
+            environment,
+            column(keys, queue_of),
+            column(keys, |key| text_of(&key.key))
+        );
     }
 }
 
@@ -567,10 +581,37 @@ fn write_chunks(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     let uploads = &changes.uploads_put;
     if !uploads.is_empty() {
         let numbers = column(uploads, |upload| i64::from(upload.chunks));
-        step!(steps, PUT_UPLOADS, environment, column(uploads, |upload| upload.sequence.0.cast_signed()), numbers);
+        step!(
+            steps,
+            PUT_UPLOADS,
+            environment,
+            column(uploads, |upload| upload.sequence.0.cast_signed()),
+            numbers
+        );
     }
     let removed = &changes.uploads_removed;
     if !removed.is_empty() {
         step!(steps, REMOVE_UPLOADS, environment, column(removed, |sequence| sequence.0.cast_signed()));
+    }
+}
+
+const TAKE_EXTERNAL: &str = "with taken as (delete from intake where environment = $1 and id = any($2) returning 1) \
+     select demand(count(*), $3, 'MP002') from taken";
+/// They stay until nobody can still see the lease as held: see the function `complete`.
+const END_CLAIMS: &str = "update settlement s set ended_by = pg_current_xact_id() \
+     from unnest($2::bigint[], $3::bigint[]) n(delivery, generation) \
+     where s.environment = $1 and s.delivery = n.delivery and s.generation = n.generation";
+
+fn take_external(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
+    let taken = &changes.external_taken;
+    if !taken.is_empty() {
+        let ids = column(taken, |id| id.0.cast_signed());
+        step!(steps, TAKE_EXTERNAL, environment, ids, count_of(taken));
+    }
+    let ended = &changes.claims_removed;
+    if !ended.is_empty() {
+        let generations = column(ended, |lease| lease.generation.0.cast_signed());
+        let deliveries = column(ended, |lease| lease.delivery.0.cast_signed());
+        step!(steps, END_CLAIMS, environment, deliveries, generations);
     }
 }

@@ -1,6 +1,7 @@
 //! What the PostgreSQL store has to do, on a PostgreSQL of its own.
 
 mod conformance;
+mod sql;
 
 use millpond_store_postgres::{PostgresFactory, PostgresSettings};
 
