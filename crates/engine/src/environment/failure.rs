@@ -93,6 +93,8 @@ impl Environment {
         left.mails.extend(self.parked.into_values().flatten());
         left.mails.extend(self.mailbox);
         left.mails.extend(self.chunks);
+        // The intake has it still, and is read again.
+        left.mails.retain(|mail| !matches!(mail.command, Command::TakeExternal(_)));
         left
     }
 
