@@ -144,6 +144,8 @@ pub struct Environment {
     pages: VecDeque<(ReadId, ScanTicket, Page)>,
     sweep_pages: VecDeque<(ReadId, ScanTicket, Page)>,
     intake: Intake,
+    /// Commands that would end a lease by time, while leases wait for the intake.
+    held_back: Vec<Mail>,
     contents: Contents,
     rounds: u64,
     /// When a round last found commands.
@@ -187,6 +189,7 @@ impl Environment {
             pages: VecDeque::new(),
             sweep_pages: VecDeque::new(),
             intake: Intake::unread(now),
+            held_back: Vec::new(),
             contents: Contents::default(),
             rounds: 0,
             mail_seen_at: Timestamp::ZERO,
@@ -262,7 +265,8 @@ impl Environment {
     /// What was taken is applied and durable.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.mailbox.is_empty() && self.chunks.is_empty() && self.parked.is_empty() && self.commits.is_empty()
+        let mail = !self.mailbox.is_empty() || !self.chunks.is_empty() || !self.held_back.is_empty();
+        !mail && self.parked.is_empty() && self.commits.is_empty()
     }
 
     /// Nothing is waiting, under way or owed to anybody, and nobody sends or reads chunks.

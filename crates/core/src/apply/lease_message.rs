@@ -121,10 +121,6 @@ impl Core {
                     }
                 }
             }
-            if self.leases_wait {
-                let until = stamp.now.plus(LOOK_AGAIN_AFTER);
-                return Err(Rejection::MessageLeased { message, until }.into());
-            }
             self.end_due_lease(sequence, stamp);
         }
         // Its lease may have been the last that it had, or it waits after it.

@@ -135,6 +135,14 @@ impl Environment {
     fn let_leases_end(&mut self) {
         if self.intake.leases_wait_until.take().is_some() {
             self.core.set_leases_wait(false);
+            for mail in std::mem::take(&mut self.held_back).into_iter().rev() {
+                self.mailbox.push_front(mail);
+            }
         }
+    }
+
+    /// Who takes a message by its id ends a lease on it that is over, and would be refused if it did not.
+    pub(super) fn has_to_wait(&self, command: &Command) -> bool {
+        self.intake.leases_wait_until.is_some() && matches!(command, Command::LeaseMessage(_))
     }
 }

@@ -52,6 +52,10 @@ impl Environment {
         let mut batch = Vec::new();
         while let Some(mail) = self.mailbox.pop_front() {
             bytes += command_bytes(&mail.command);
+            if self.has_to_wait(&mail.command) {
+                self.held_back.push(mail);
+                continue;
+            }
             batch.push(mail);
             if batch.len() >= self.settings.batch_commands || bytes >= self.settings.batch_bytes {
                 break;
