@@ -59,8 +59,12 @@ mod faults {
         EndCallKeepsSlot,
         /// A dead letter of a group leaves it, and no copy of it is made.
         GroupCopyLost,
+        /// What is taken in from beside the owner is not marked as taken.
+        IntakeNotMarked,
         /// Leases found at opening never end.
         LeaseEndLost,
+        /// A lease is ended although a transaction beside the owner may settle it.
+        LeaseEndedUnclaimed,
         /// A dead letter leaves its queue in one commit and arrives in the next.
         MoveInTwoCommits,
         /// A dead letter that is redriven begins with new generations.
@@ -103,7 +107,7 @@ mod faults {
 
     impl PlantedFault {
         /// All of them.
-        pub const ALL: [Self; 30] = [
+        pub const ALL: [Self; 32] = [
             Self::AckWithoutGeneration,
             Self::AnswerBeforeCommit,
             Self::BrowseShowsGone,
@@ -114,7 +118,9 @@ mod faults {
             Self::EndCallFreesAll,
             Self::EndCallKeepsSlot,
             Self::GroupCopyLost,
+            Self::IntakeNotMarked,
             Self::LeaseEndLost,
+            Self::LeaseEndedUnclaimed,
             Self::MoveInTwoCommits,
             Self::MoveLosesGeneration,
             Self::PinIgnored,

@@ -82,6 +82,12 @@ impl Shared {
         });
         pools.spawn(&settings);
         timer::spawn(&shared);
+        let weak = Arc::downgrade(&shared);
+        shared.factory.watch(Arc::new(move |environment: &str| {
+            if let Some(shared) = weak.upgrade() {
+                shared.wake(environment);
+            }
+        }));
         shared
     }
 
@@ -103,6 +109,25 @@ impl Shared {
         let answer = receiver.await;
         guard.ticket = None;
         answer.unwrap_or(Err(EngineError::ShuttingDown))
+    }
+
+    /// External commands wait in an environment. Waits for nothing: the store may be in the middle of something.
+    fn wake(&self, environment: &str) {
+        let slot = lock(&self.slots).get(environment).cloned();
+        match slot {
+            Some(slot) => slot.wake(),
+            None => self.timer.look_at(environment),
+        }
+    }
+
+    /// The same, where the store may be asked whether there is such an environment. `false`: it did not say.
+    fn wake_closed(self: &Arc<Self>, environment: &str) -> bool {
+        match self.slot(environment) {
+            Ok(slot) => slot.wake(),
+            Err(EngineError::EnvironmentNotFound(_)) => {}
+            Err(_) => return false,
+        }
+        true
     }
 
     /// The slot of a known environment.

@@ -3,19 +3,19 @@
 //! Invariant: what is known to be free stays known until the lease has ended: the store gave it to the owner for good. Anything else
 //! may be different a moment later, and is forgotten when the batch is sealed that used it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::change::{Claim, LeaseKey};
+use crate::id::QueueNumber;
 use crate::row::DeliveryRow;
 use crate::time::Timestamp;
 
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     known: BTreeMap<LeaseKey, Claim>,
-    /// Of leases that ran out: asked for, not answered yet.
-    asked: BTreeSet<LeaseKey>,
-    /// Leases that ran out and were found to be held, since when.
-    held: BTreeMap<LeaseKey, Timestamp>,
+    /// Leases that ran out and were found to be held: of which queue or group, and since when.
+    held: BTreeMap<LeaseKey, (QueueNumber, Timestamp)>,
 }
 
 impl Claims {
@@ -27,19 +27,13 @@ impl Claims {
         self.known.contains_key(&key)
     }
 
-    /// An answer came. Whether it was asked for because the lease ran out.
-    pub(crate) fn admit(&mut self, key: LeaseKey, claim: Claim) -> bool {
+    /// An answer came.
+    pub(crate) fn admit(&mut self, key: LeaseKey, claim: Claim) {
         self.known.insert(key, claim);
-        self.asked.remove(&key)
     }
 
-    /// Whether it was not asked for before.
-    pub(crate) fn ask(&mut self, key: LeaseKey) -> bool {
-        self.asked.insert(key)
-    }
-
-    pub(crate) fn note_held(&mut self, key: LeaseKey, since: Timestamp) {
-        self.held.entry(key).or_insert(since);
+    pub(crate) fn note_held(&mut self, key: LeaseKey, reader: QueueNumber, since: Timestamp) {
+        self.held.entry(key).or_insert((reader, since));
     }
 
     /// The lease has ended.
@@ -53,9 +47,15 @@ impl Claims {
         self.known.retain(|_, claim| *claim == Claim::Free);
     }
 
-    /// Leases that are held by transactions, with the times at which they would have ended.
-    pub(crate) fn held(&self) -> impl Iterator<Item = (LeaseKey, Timestamp)> + '_ {
-        self.held.iter().map(|(key, since)| (*key, *since))
+    /// Since when the lease of a queue or group is held that is held longest beyond its end, if that is so long.
+    pub(crate) fn held_since(
+        &self,
+        reader: QueueNumber,
+        now: Timestamp,
+        long: Duration,
+    ) -> Option<Timestamp> {
+        let own = self.held.values().filter(|(of, _)| *of == reader).map(|(_, since)| *since);
+        own.min().filter(|since| now.since(*since) >= long)
     }
 }
 

@@ -48,6 +48,7 @@ pub(crate) enum ReadWork {
     Rows(ReadId, Vec<RowKey>),
     Contents(ReadId, Vec<Sequence>),
     Scan(ReadId, Scan),
+    External(ReadId, usize),
 }
 
 pub(crate) type ChunkReply = oneshot::Sender<Result<Option<Vec<u8>>, StoreError>>;
@@ -193,6 +194,9 @@ fn run_read(job: ReadJob) {
         ReadWork::Rows(read, keys) => Some(Event::Rows(read, on(&mut taken, |reader| reader.read(&keys)))),
         ReadWork::Contents(read, messages) => {
             Some(Event::Contents(read, on(&mut taken, |reader| reader.contents(&messages))))
+        }
+        ReadWork::External(read, limit) => {
+            Some(Event::External(read, on(&mut taken, |reader| reader.external(limit))))
         }
         ReadWork::Scan(read, scan) => Some(Event::Page(read, on(&mut taken, |reader| reader.scan(&scan)))),
     };

@@ -35,11 +35,15 @@ impl Slot {
             state.callers.insert(ticket, Caller { sender: mail.sender, bytes: mail.bytes });
             commands.push((ticket, mail.command));
         }
-        let wanted = !commands.is_empty() || !inbox.notices.iter().all(is_about_memory);
+        let woken = inbox.woken && !shared.is_closing();
+        let wanted = woken || !commands.is_empty() || !inbox.notices.iter().all(is_about_memory);
         self.make_ready(shared, state, wanted);
         let mut actions = Vec::new();
         let mut failure = None;
         if let Phase::Open(open) = &mut state.phase {
+            if woken {
+                open.environment.wake_external();
+            }
             left_before.iter().for_each(|&ticket| open.environment.abandon(ticket));
             for (ticket, command) in commands {
                 open.environment.submit(ticket, command);
@@ -133,7 +137,11 @@ impl Slot {
                 Event::Rows(read, Ok(rows)) => environment.rows_read(read, rows),
                 Event::Contents(read, Ok(contents)) => environment.contents_read(read, contents, actions),
                 Event::Page(read, Ok(page)) => environment.page_read(read, page),
-                Event::Rows(_, Err(error)) | Event::Contents(_, Err(error)) | Event::Page(_, Err(error)) => {
+                Event::External(read, Ok(page)) => environment.external_read(read, page),
+                Event::External(_, Err(error))
+                | Event::Rows(_, Err(error))
+                | Event::Contents(_, Err(error))
+                | Event::Page(_, Err(error)) => {
                     return Some(Failure::Read(error));
                 }
                 Event::Space(low) => {
@@ -186,6 +194,7 @@ impl Slot {
                 Action::Push(notice) => shared.notify_pushers(&self.name, notice),
                 Action::Contents(id, messages) => read(ReadWork::Contents(id, messages)),
                 Action::Rows(id, keys) => read(ReadWork::Rows(id, keys)),
+                Action::External(id, limit) => read(ReadWork::External(id, limit)),
                 Action::Scan(id, scan) => read(ReadWork::Scan(id, scan)),
             }
         }
@@ -236,8 +245,12 @@ impl Slot {
                 } else {
                     environment.is_settled()
                 };
-                // Grants whose answer nobody took may just have been brought back.
-                if close && state.callers.is_empty() && lock(&self.inbox).brought.notices.is_empty() {
+                // Grants whose answer nobody took may just have been brought back, or external commands have come.
+                let brought = lock(&self.inbox);
+                let woken = brought.brought.woken && !shared.is_closing();
+                let nothing = brought.brought.notices.is_empty() && !woken;
+                drop(brought);
+                if close && state.callers.is_empty() && nothing {
                     self.close_environment(shared, state);
                 } else {
                     self.arm(shared, state);

@@ -11,7 +11,8 @@ use millpond_core::spec::QueueSpec;
 use millpond_core::{ChangeSet, Command, Outcome, Page, Rejection, RowKey, Rows, Scan};
 use millpond_engine::{Answer, EngineError, Failures, SurveyPage};
 use millpond_store::{
-    MemoryDisk, Opened, Resolution, Store, StoreError, StoreErrorKind, StoreFactory, StoreReader, StoreStats,
+    ExternalPage, MemoryDisk, Opened, Resolution, Store, StoreError, StoreErrorKind, StoreFactory,
+    StoreReader, StoreStats, Wake,
 };
 
 use crate::support::{ENVIRONMENT, World, send};
@@ -21,22 +22,24 @@ use crate::uploads;
 #[derive(Default)]
 pub(crate) struct Faults {
     /// So many commits answer `Unknown` although they happened.
-    unknown_happened: AtomicU32,
+    pub(crate) unknown_happened: AtomicU32,
     /// So many commits answer `Unknown` and are lost, and `resolve` fails too.
     unknown_for_good: AtomicU32,
     /// So many commits answer `Unknown` and are lost.
-    unknown_lost: AtomicU32,
+    pub(crate) unknown_lost: AtomicU32,
     /// So many commits answer `Full`.
-    full: AtomicU32,
+    pub(crate) full: AtomicU32,
     /// So many reads fail.
     unreadable: AtomicU32,
+    /// So many reads of the intake fail.
+    pub(crate) unreadable_intake: AtomicU32,
     /// Commits that began.
     pub(crate) begun: AtomicU32,
     /// Commits wait while a test holds this.
     pub(crate) gate: tokio::sync::Mutex<()>,
-    disk: MemoryDisk,
+    pub(crate) disk: MemoryDisk,
     /// So many openings fail.
-    unopenable: AtomicU32,
+    pub(crate) unopenable: AtomicU32,
     /// So many openings panic.
     open_panics: AtomicU32,
     /// So many commits panic.
@@ -82,6 +85,13 @@ impl StoreReader for FaultyReader {
 
     fn scan(&mut self, scan: &Scan) -> Result<Page, StoreError> {
         self.reader.scan(scan)
+    }
+
+    fn external(&mut self, limit: usize) -> Result<ExternalPage, StoreError> {
+        if take(&self.faults.unreadable_intake) {
+            return Err(StoreError::new(StoreErrorKind::Unavailable, "external"));
+        }
+        self.reader.external(limit)
     }
 }
 
@@ -149,6 +159,10 @@ impl StoreFactory for FaultyDisk {
 
     fn set_next_due(&self, environment: &str, next_due: Option<i64>) -> Result<(), StoreError> {
         self.disk.set_next_due(environment, next_due)
+    }
+
+    fn watch(&self, wake: Wake) {
+        self.disk.watch(wake);
     }
 
     fn due_environments(&self, now: i64, limit: usize) -> Result<Vec<String>, StoreError> {

@@ -7,6 +7,7 @@ mod answers;
 mod bulk;
 mod embedding;
 mod environments;
+mod external;
 mod failures;
 mod lifecycle;
 mod rounds;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::intake::TransactionId;
 use super::{Contents, Known, MemoryDisk};
 
-/// Why a transaction could not do something. It is not ended by that.
+/// Why a transaction could not do something. Whether it can go on after that is the backend's to say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BesideError {
     /// The queue's leases may not be settled from beside.

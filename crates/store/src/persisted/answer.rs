@@ -245,6 +245,7 @@ fn why_json(why: &Why) -> Value {
         Why::Delivering => json!({ "delivering": null }),
         Why::AllDelayed { until: end } => json!({ "all_delayed": until(end) }),
         Why::AllLeased { until: end } => json!({ "all_leased": until(end) }),
+        Why::HeldByTransactions { since } => json!({ "held_by_transactions": since.as_millis() }),
         Why::AllDead => json!({ "all_dead": null }),
         Why::Empty => json!({ "empty": null }),
     }
@@ -275,6 +276,7 @@ fn why(value: &Value) -> Option<Why> {
         "delivering" => Why::Delivering,
         "all_delayed" => Why::AllDelayed { until: optional_time(value)? },
         "all_leased" => Why::AllLeased { until: optional_time(value)? },
+        "held_by_transactions" => Why::HeldByTransactions { since: time(value)? },
         "all_dead" => Why::AllDead,
         "empty" => Why::Empty,
         _ => return None,

@@ -58,6 +58,7 @@ impl Store {
                 assert!(self.chunks.insert((copy.to, number), length).is_none(), "it was there");
             }
         }
+        self.claims.retain(|key, _| !changes.claims_removed.contains(key));
         self.environment = changes.environment;
         self.queues.extend(changes.queues_put.into_iter().map(|row| (row.number, row)));
         self.counters.extend(changes.counters.into_iter().map(|row| (row.queue, row)));
