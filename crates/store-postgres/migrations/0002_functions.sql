@@ -151,16 +151,14 @@ begin
     end if;
 end $$;
 
-create function send_batch(queue text, data jsonb[], options jsonb default '{}') returns setof text
-language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
+-- Writes a message into the intake: the part that all sends share. Answers its id.
+create function put_message(target integer, queue text, attributes text, data_kind smallint, data bytea, options jsonb) returns text
+language plpgsql volatile set search_path = @schema@, pg_temp as $$
 #variable_conflict use_variable
 declare
-    known constant text[] := array['delay', 'environment', 'id', 'idempotency_key', 'partition', 'priority', 'source', 'subject',
-                                   'time_to_live', 'type', 'visible_at'];
-    -- Before a number is drawn: who waits for a number that is missing tells by transactions that run.
+    -- Before a number is drawn: whether one that is missing may still come is told by which transactions run.
     own xid8 := pg_current_xact_id();
-    target integer;
-    target_role smallint;
+    role smallint;
     delay bigint;
     time_to_live bigint;
     visible_at bigint;
@@ -168,22 +166,18 @@ declare
     key text;
     sent_at bigint := now_millis();
     sequence bigint;
-    nonce bigint;
-    number bigint;
-    body text;
-    item jsonb;
+    nonce bigint := (random() * 68719476735)::bigint;
     id text;
-    attributes text;
 begin
+    if octet_length(data) > 262144 then
+        raise exception using errcode = '22023', message = format(
+            'data has %s bytes: at most 262144 are sent by SQL', octet_length(data)), hint = 'Send what is larger over HTTP.';
+    end if;
     if options <> '{}' then
-        perform check_options(options, known);
         delay := option_millis(options, 'delay', 0, 604800);
         time_to_live := option_millis(options, 'time_to_live', 1, 1209600);
         if options ? 'visible_at' then
             visible_at := (extract(epoch from (options ->> 'visible_at')::timestamptz) * 1000)::bigint;
-            if visible_at > sent_at + 604800000 then
-                raise exception using errcode = '22023', message = 'option visible_at is more than 7 days from now';
-            end if;
         end if;
         priority := coalesce((options ->> 'priority')::integer, 0);
         key := options ->> 'idempotency_key';
@@ -191,44 +185,53 @@ begin
             raise exception using errcode = '22023', message = format(
                 'option idempotency_key has %s bytes: it has to have 1 to 255', octet_length(key));
         end if;
-        if key is not null and cardinality(data) > 1 then
-            raise exception using errcode = '22023', message = 'option idempotency_key goes with one message';
-        end if;
     end if;
-    target := environment_number(options ->> 'environment');
-    select q.role into target_role from queue q where q.environment = target and q.name = queue and not q.deleted;
-    if target_role is null then
+    select q.role into role from queue q where q.environment = target and q.name = queue and not q.deleted;
+    if role is null then
         raise exception using errcode = '42704', message = format('there is no queue %L', queue);
-    elsif target_role > 2 then
+    elsif role > 2 then
         raise exception using errcode = '22023', message = format('%L is not sent to: name a queue, a topic or a partition', queue);
-    elsif target_role > 0 and priority <> 0 then
+    elsif role > 0 and priority <> 0 then
         raise exception using errcode = '22023', message = 'option priority: a topic has no priorities';
-    elsif options ? 'partition' and target_role <> 1 then
+    elsif options ? 'partition' and role <> 1 then
         raise exception using errcode = '22023', message = 'option partition goes with a topic';
     end if;
-    if data is null or cardinality(data) = 0 then
-        return;
+    sequence := nextval('external_sequence');
+    id := message_id(sent_at, sequence, nonce);
+    insert into intake (id, environment, transaction, kind, queue, partition, sequence, sent_at, nonce, attributes, data_kind, data,
+                        delay, visible_at, priority, time_to_live, key)
+    values (nextval('intake_id'), target, own, 0, queue, options ->> 'partition', sequence, sent_at, nonce,
+            coalesce(attributes, event_attributes(id, options)), data_kind, data, delay, visible_at, priority, time_to_live, key);
+    return id;
+end $$;
+
+-- The attributes of a CloudEvent, as the server stores them.
+create function event_attributes(id text, options jsonb) returns text
+language sql immutable set search_path = @schema@, pg_temp as $$
+    select format('{"id":%s,"source":%s,"type":%s%s,"datacontenttype":%s}',
+        to_json(coalesce(options ->> 'id', id)), to_json(coalesce(options ->> 'source', 'sql')),
+        to_json(coalesce(options ->> 'type', 'message')),
+        case when options ? 'subject' then ',"subject":' || to_json(options ->> 'subject') else '' end,
+        to_json(coalesce(options ->> 'content_type', 'application/json')))
+$$;
+
+create function send_batch(queue text, data jsonb[], options jsonb default '{}') returns setof text
+language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
+declare
+    target integer;
+    item jsonb;
+begin
+    perform check_options(options, array['delay', 'environment', 'id', 'idempotency_key', 'partition', 'priority', 'source', 'subject',
+                                         'time_to_live', 'type', 'visible_at']);
+    if options ? 'idempotency_key' and cardinality(data) > 1 then
+        raise exception using errcode = '22023', message = 'option idempotency_key goes with one message';
+    end if;
+    target := environment_number(options ->> 'environment');
+    if data is null then
+        raise exception using errcode = '22023', message = 'data is null: it has to be an array';
     end if;
     foreach item in array data loop
-        body := item::text;
-        if octet_length(body) > 262144 then
-            raise exception using errcode = '22023', message = format(
-                'data has %s bytes: at most 262144 are sent by SQL', octet_length(body)), hint = 'Send what is larger over HTTP.';
-        end if;
-        sequence := nextval('external_sequence');
-        nonce := (random() * 68719476735)::bigint;
-        id := message_id(sent_at, sequence, nonce);
-        attributes := format('{"id":%s,"source":%s,"type":%s%s,"datacontenttype":"application/json"}',
-            to_json(coalesce(options ->> 'id', id)), to_json(coalesce(options ->> 'source', 'sql')),
-            to_json(coalesce(options ->> 'type', 'message')),
-            case when options ? 'subject' then ',"subject":' || to_json(options ->> 'subject') else '' end);
-        number := nextval('intake_id');
-        insert into intake (id, environment, transaction, kind, queue, partition, sequence, sent_at, nonce, attributes, data_kind, data,
-                            delay, visible_at, priority, time_to_live, key)
-        values (number, target, own, 0, queue, options ->> 'partition', sequence, sent_at, nonce, attributes,
-                case when item is null then 0 else 1 end, convert_to(coalesce(body, ''), 'UTF8'),
-                delay, visible_at, priority, time_to_live, key);
-        return next id;
+        return next put_message(target, send_batch.queue, null, 1::smallint, convert_to(coalesce(item, 'null')::text, 'UTF8'), options);
     end loop;
     perform wake();
 end $$;
@@ -239,11 +242,35 @@ Answers the message ids. What cannot be known here is decided when the message i
 
 create function send(queue text, data jsonb, options jsonb default '{}') returns text
 language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
+declare
+    id text;
 begin
-    return (select id from send_batch(queue, array[data], options) id);
+    if options <> '{}' then
+        perform check_options(options, array['delay', 'environment', 'id', 'idempotency_key', 'partition', 'priority', 'source', 'subject',
+                                             'time_to_live', 'type', 'visible_at']);
+    end if;
+    id := put_message(environment_number(options ->> 'environment'), send.queue, null, 1::smallint,
+                      convert_to(coalesce(data, 'null')::text, 'UTF8'), options);
+    perform wake();
+    return id;
 end $$;
 comment on function send(text, jsonb, jsonb) is
 'Sends one message to a queue or topic, as part of this transaction. Answers its id. See send_batch.';
+
+create function send_bytes(queue text, data bytea, options jsonb default '{}') returns text
+language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
+declare
+    id text;
+begin
+    perform check_options(options, array['content_type', 'delay', 'environment', 'id', 'idempotency_key', 'partition', 'priority',
+                                         'source', 'subject', 'time_to_live', 'type', 'visible_at']);
+    id := put_message(environment_number(options ->> 'environment'), send_bytes.queue, null, 3::smallint, coalesce(data, ''),
+                      '{"content_type": "application/octet-stream"}' || options);
+    perform wake();
+    return id;
+end $$;
+comment on function send_bytes(text, bytea, jsonb) is
+'Sends one message of any bytes, as send does. Option content_type says what they are: application/octet-stream unless another is given.';
 
 -- Ends a lease: the part that complete and fail share.
 create function settle(message_id text, lease_generation bigint, kind smallint, output jsonb, delay bigint, options jsonb) returns void
@@ -380,18 +407,13 @@ language plpgsql volatile security definer set search_path = @schema@, pg_temp a
 declare
     own xid8 := pg_current_xact_id();
     target integer;
-    is_allowed boolean;
     number bigint;
 begin
     perform check_options(options, array['environment']);
     target := environment_number(options ->> 'environment');
-    select q.settled_by_sql into is_allowed from queue q
-        where q.environment = target and q.name = allow_sql_settle.queue and not q.deleted;
+    perform from queue q where q.environment = target and q.name = allow_sql_settle.queue and not q.deleted;
     if not found then
         raise exception using errcode = '42704', message = format('there is no queue %L', allow_sql_settle.queue);
-    end if;
-    if is_allowed then
-        return;
     end if;
     number := nextval('intake_id');
     insert into intake (id, environment, transaction, kind, queue) values (number, target, own, 5, allow_sql_settle.queue);
@@ -403,7 +425,7 @@ comment on function allow_sql_settle(text, jsonb) is
 -- What a role that may use an environment is granted.
 create function public_functions() returns text[]
 language sql immutable as $$
-    select array['send(text, jsonb, jsonb)', 'send_batch(text, jsonb[], jsonb)', 'complete(text, bigint, jsonb, jsonb)',
+    select array['send(text, jsonb, jsonb)', 'send_bytes(text, bytea, jsonb)', 'send_batch(text, jsonb[], jsonb)', 'complete(text, bigint, jsonb, jsonb)',
                  'fail(text, bigint, jsonb, jsonb)', 'extend(text, bigint, interval, jsonb)', 'cancel(text, text, jsonb)',
                  'allow_sql_settle(text, jsonb)', 'allowed_environments()', 'message_id(bigint, bigint, bigint)',
                  'base32(bigint, integer)', 'data_text(smallint, bytea)', 'at(bigint)', 'state_name(smallint)']

@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use millpond_store::StoreFactory;
-use millpond_store_conformance::{Place, exercise};
+use millpond_store_conformance::{Beside, Place, exercise};
 use millpond_test_postgres::{Cluster, unique_name};
 
+use crate::beside::SqlBeside;
 use crate::factory;
 
 /// A database of its own, and a copy of it as a dump that is loaded gives: another database.
@@ -40,6 +41,10 @@ impl Place for Database {
         self.sql(&format!("drop database {} with (force)", self.name));
         self.sql(&format!("create database {} template {}", self.name, self.copy));
     }
+
+    fn beside(&mut self, environment: &str) -> Option<Box<dyn Beside>> {
+        Some(Box::new(SqlBeside::begin(&self.cluster.url(&self.name), environment)))
+    }
 }
 
 impl Drop for Database {
@@ -52,5 +57,5 @@ impl Drop for Database {
 #[test]
 fn the_postgres_store_keeps_the_contract() {
     let cluster = Rc::new(Cluster::start().expect("PostgreSQL is installed"));
-    exercise(|| Box::new(Database::new(&cluster)));
+    assert!(exercise(|| Box::new(Database::new(&cluster))).is_empty(), "nothing is left out");
 }

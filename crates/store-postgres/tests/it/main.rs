@@ -1,5 +1,6 @@
 //! What the PostgreSQL store has to do, on a PostgreSQL of its own.
 
+mod beside;
 mod conformance;
 mod sql;
 
