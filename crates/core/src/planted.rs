@@ -103,11 +103,13 @@ mod faults {
         UnknownTakenForDone,
         /// Chunks of nobody that are found at opening stay.
         UploadNotSwept,
+        /// A wake-up that comes while the intake is read is taken for one that the read has seen.
+        WakeLost,
     }
 
     impl PlantedFault {
         /// All of them.
-        pub const ALL: [Self; 32] = [
+        pub const ALL: [Self; 33] = [
             Self::AckWithoutGeneration,
             Self::AnswerBeforeCommit,
             Self::BrowseShowsGone,
@@ -140,7 +142,11 @@ mod faults {
             Self::UndoReusesGeneration,
             Self::UnknownTakenForDone,
             Self::UploadNotSwept,
+            Self::WakeLost,
         ];
+
+        /// Those that only show in worlds of transactions beside the owner.
+        pub const BESIDE: [Self; 3] = [Self::IntakeNotMarked, Self::LeaseEndedUnclaimed, Self::WakeLost];
 
         /// Breaks this rule on this thread, or none.
         pub fn plant(fault: Option<Self>) {

@@ -144,6 +144,8 @@ pub struct Environment {
     pages: VecDeque<(ReadId, ScanTicket, Page)>,
     sweep_pages: VecDeque<(ReadId, ScanTicket, Page)>,
     intake: Intake,
+    /// Reads of claims that were not begun, each with the commit that has to be durable first.
+    claim_reads: Vec<(CommitSequence, ReadId, Vec<RowKey>)>,
     /// Commands that would end a lease by time, while leases wait for the intake.
     held_back: Vec<Mail>,
     contents: Contents,
@@ -189,6 +191,7 @@ impl Environment {
             pages: VecDeque::new(),
             sweep_pages: VecDeque::new(),
             intake: Intake::unread(now),
+            claim_reads: Vec::new(),
             held_back: Vec::new(),
             contents: Contents::default(),
             rounds: 0,
@@ -327,6 +330,7 @@ impl Environment {
         assert_eq!(done.commit, commit, "commits finish in order");
         self.durable = commit;
         self.settle();
+        self.begin_claim_reads(actions);
         self.release(done.answers, actions);
         actions.extend(done.notices.into_iter().map(Action::Push));
     }

@@ -149,6 +149,7 @@ rules! { BESIDE true:
         a_lease_is_settled_once,
         only_a_lease_that_is_held_is_settled,
         other_commands_come_as_they_were_written,
+        a_claim_on_a_lease_that_is_not_held_keeps_nothing,
         claims_are_answered_along_with_rows;
 }
 

@@ -159,8 +159,8 @@ pub trait Store: Send {
 /// Reads of one environment. No read holds a snapshot for longer than the call.
 pub trait StoreReader: Send {
     /// Reads deliveries, progress and remembered calls by key, all from one snapshot, each kind in the order asked for. Claims are
-    /// asked for in the same way but are no part of the snapshot: a free one is stored for the owner, and nothing waits for one that an
-    /// open transaction holds.
+    /// asked for in the same way but are no part of the snapshot: a free one is stored for the owner if its lease is held as of the last
+    /// commit, and nothing waits for one that an open transaction holds.
     ///
     /// # Errors
     /// `Unavailable`, `Corrupt`, `Closed`.

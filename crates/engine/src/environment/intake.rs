@@ -11,7 +11,7 @@ use std::time::Duration;
 use millpond_core::external::{External, ExternalId};
 use millpond_core::id::CommitSequence;
 use millpond_core::time::Timestamp;
-use millpond_core::{Command, Stamp};
+use millpond_core::{Command, Stamp, planted};
 use millpond_store::ExternalPage;
 
 use super::answers::Wanted;
@@ -82,6 +82,9 @@ impl Environment {
             return;
         }
         self.intake.reading = None;
+        if planted!(WakeLost) {
+            self.intake.wanted = false;
+        }
         self.intake.page = Some(page);
     }
 

@@ -62,10 +62,29 @@ impl Environment {
             let read = self.begin_read(OpenRead::page(self.durable, wanted.ticket));
             actions.push(Action::Scan(read, wanted.scan));
         }
+    }
+
+    /// Asks for claims on leases that ran out.
+    pub(super) fn claim_due_leases(&mut self) {
         let claims: Vec<_> = self.core.take_claims().into_iter().map(RowKey::Claim).collect();
         if !claims.is_empty() {
             let read = self.begin_read(OpenRead::rows(self.durable));
-            actions.push(Action::Rows(read, claims));
+            self.claim_reads.push((self.core.next_commit(), read, claims));
+        }
+    }
+
+    /// Begins reads of claims once the leases are durable that they are about: one that is not might never be, and its key would be
+    /// stored for ever. Whoever settles from beside does not see it before that either.
+    pub(super) fn begin_claim_reads(&mut self, actions: &mut Vec<Action>) {
+        let last = self.commits.back().map_or(self.durable, |last| last.commit);
+        let durable = self.durable;
+        for (commit, read, keys) in std::mem::take(&mut self.claim_reads) {
+            // A round that changed nothing has no commit.
+            if commit.min(last) <= durable {
+                actions.push(Action::Rows(read, keys));
+            } else {
+                self.claim_reads.push((commit.min(last), read, keys));
+            }
         }
     }
 

@@ -42,6 +42,8 @@ impl Environment {
         self.start_scans(actions);
         self.read_external(actions);
         self.send_off(changes, commands, answers, actions);
+        self.claim_due_leases();
+        self.begin_claim_reads(actions);
         let held = self.settings.contents_bytes;
         self.contents.shrink(held, self.durable);
     }
@@ -115,7 +117,11 @@ impl Environment {
         }
         let read = self.begin_read(OpenRead::rows(self.durable));
         self.parked.insert(read, mails);
-        actions.push(Action::Rows(read, keys));
+        if keys.iter().any(|key| matches!(key, RowKey::Claim(_))) {
+            self.claim_reads.push((self.core.next_commit(), read, keys));
+        } else {
+            actions.push(Action::Rows(read, keys));
+        }
     }
 
     pub(super) fn apply(

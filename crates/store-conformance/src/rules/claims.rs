@@ -167,6 +167,19 @@ pub(super) fn other_commands_come_as_they_were_written(place: &mut dyn Place) {
     assert_eq!(settlements(&mut owner), expected);
 }
 
+pub(super) fn a_claim_on_a_lease_that_is_not_held_keeps_nothing(place: &mut dyn Place) {
+    let factory = place.factory();
+    let mut owner = owner(factory.as_ref());
+    let row = leased(1);
+    assert_eq!(claim(&mut owner, &row), Claim::Free, "there is no such lease");
+    owner.send([row.clone()]);
+    let mut beside = begin(place);
+    beside.complete(lease(&row)).expect("by now there is");
+    beside.roll_back();
+    assert_eq!(claim(&mut owner, &row), Claim::Free);
+    assert_eq!(begin(place).complete(lease(&row)), Err(BesideError::Stale));
+}
+
 pub(super) fn claims_are_answered_along_with_rows(place: &mut dyn Place) {
     let factory = place.factory();
     let mut owner = owner(factory.as_ref());

@@ -382,7 +382,12 @@ impl Environment {
                 }
                 RowKey::Dedup(key) => rows.dedup.push((key.clone(), self.dedup.get(key).cloned())),
                 RowKey::Progress(key) => rows.progress.push((*key, self.progress(*key).cloned())),
-                RowKey::Claim(key) => rows.claims.push((*key, self.intake.claim(*key))),
+                RowKey::Claim(key) => {
+                    let is_leased = self.deliveries.get(&key.delivery).is_some_and(|row| {
+                        row.state == DeliveryState::Leased && row.lease_generation == key.generation
+                    });
+                    rows.claims.push((*key, self.intake.claim(*key, is_leased)));
+                }
             }
         }
         rows

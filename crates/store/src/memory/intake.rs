@@ -96,12 +96,16 @@ impl Intake {
         (commands, more)
     }
 
-    /// The owner asks for the key of a lease.
-    pub(super) fn claim(&mut self, key: LeaseKey) -> Claim {
+    /// The owner asks for the key of a lease. `is_leased`: that lease is held. If it is not, nobody can settle it, and nothing is kept.
+    pub(super) fn claim(&mut self, key: LeaseKey, is_leased: bool) -> Claim {
         if self.held.contains_key(&key) {
             return Claim::Held;
         }
-        *self.claims.entry(key).or_insert(Claim::Free)
+        match self.claims.get(&key) {
+            Some(claim) => *claim,
+            None if is_leased => *self.claims.entry(key).or_insert(Claim::Free),
+            None => Claim::Free,
+        }
     }
 
     pub(super) fn claims(&self) -> impl Iterator<Item = (LeaseKey, Claim)> + '_ {
