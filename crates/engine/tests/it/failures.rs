@@ -11,8 +11,9 @@ use millpond_core::spec::QueueSpec;
 use millpond_core::{ChangeSet, Command, Outcome, Page, Rejection, RowKey, Rows, Scan};
 use millpond_engine::{Answer, EngineError, Failures, SurveyPage};
 use millpond_store::{
-    MemoryDisk, Opened, Resolution, Store, StoreError, StoreErrorKind, StoreFactory, StoreReader, StoreStats,
+    Opened, Resolution, Store, StoreError, StoreErrorKind, StoreFactory, StoreReader, StoreStats,
 };
+use millpond_test_stores::TestStore;
 
 use crate::support::{ENVIRONMENT, World, send};
 use crate::uploads;
@@ -34,7 +35,7 @@ pub(crate) struct Faults {
     pub(crate) begun: AtomicU32,
     /// Commits wait while a test holds this.
     pub(crate) gate: tokio::sync::Mutex<()>,
-    disk: MemoryDisk,
+    disk: TestStore,
     /// So many openings fail.
     unopenable: AtomicU32,
     /// So many openings panic.
@@ -50,7 +51,7 @@ fn take(count: &AtomicU32) -> bool {
 }
 
 struct FaultyDisk {
-    disk: MemoryDisk,
+    disk: TestStore,
     faults: Arc<Faults>,
 }
 
@@ -359,7 +360,7 @@ async fn a_stream_ends_with_the_memory_that_kept_its_chunks() {
     for _ in 0..20 {
         world.run(Command::Tick).await;
     }
-    assert_eq!(faults.disk.dump(ENVIRONMENT).chunks.len(), 2);
+    assert_eq!(faults.disk.stored(ENVIRONMENT).chunks.len(), 2);
     after.chunk(1).await.expect("it is kept");
 }
 
