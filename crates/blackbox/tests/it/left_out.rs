@@ -14,11 +14,11 @@ fn every_name_that_is_left_out_is_one_of_a_test_and_says_why() {
     assert!(lines.is_sorted() && !lines.is_empty());
     for line in lines {
         let (name, reason) = line.split_once(": ").expect("a name and a reason");
-        let below = format!("{name}::");
-        assert!(
-            tests.iter().any(|test| *test == name || test.starts_with(&below)),
-            "no test is called {name}"
-        );
+        // The runners leave out whatever has the name in it.
+        let left_out: Vec<_> = tests.iter().filter(|test| test.contains(name)).collect();
+        assert!(!left_out.is_empty(), "no test is called {name}");
+        let is_meant = |test: &str| if name.ends_with("::") { test.starts_with(name) } else { test == name };
+        assert!(left_out.iter().all(|test| is_meant(test)), "{name}: {left_out:?}");
         assert!(!reason.trim().is_empty(), "{name}");
     }
 }
