@@ -1,4 +1,4 @@
-//! A server process: started on a data directory, ready once it says so, killed or asked to stop, and started again.
+//! A server process: started on the store that tests run on, ready once it says so, killed or asked to stop, and started again.
 //!
 //! Nothing here sleeps: the ready line, the end of a pipe and the exit of the process are the signals.
 
@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::binary;
 use crate::client::Client;
 use crate::http::{Connection, Request};
+use crate::store::Store;
 
 const READY: &str = "listening on http://";
 
@@ -24,18 +25,31 @@ pub struct Launch {
     program: PathBuf,
     /// What the program is run by, such as strace.
     wrapper: Vec<OsString>,
-    data_dir: PathBuf,
+    store: Store,
     listen: String,
     arguments: Vec<OsString>,
 }
 
 impl Launch {
-    /// The product on a data directory and any free port.
+    /// The product on any free port, and on the store that tests run on: this data directory, or what stands for it.
     pub fn of(data_dir: &Path) -> Self {
+        Self::on(Store::of(data_dir))
+    }
+
+    /// The product on a data directory and any free port, for tests that are about its files.
+    ///
+    /// # Panics
+    /// The tests run on another store, where this one has to be left out.
+    #[track_caller]
+    pub fn on_files(data_dir: &Path) -> Self {
+        Self::on(Store::files(data_dir))
+    }
+
+    fn on(store: Store) -> Self {
         Self {
             program: binary::millpond(),
             wrapper: Vec::new(),
-            data_dir: data_dir.to_owned(),
+            store,
             listen: "127.0.0.1:0".to_owned(),
             arguments: Vec::new(),
         }
@@ -75,7 +89,7 @@ impl Launch {
             }
             None => Command::new(&self.program),
         };
-        command.arg("serve").arg("--listen").arg(&self.listen).arg("--data-dir").arg(&self.data_dir);
+        command.arg("serve").arg("--listen").arg(&self.listen).args(self.store.arguments());
         // What the caller's shell sets must not change what is tested.
         let inherited = std::env::vars_os().map(|(name, _)| name);
         for name in inherited.filter(|name| name.as_encoded_bytes().starts_with(b"MILLPOND_")) {

@@ -4,6 +4,7 @@
 //! - [`Cluster`]: a server process on a data directory below the temporary one, on a free port of this machine. It is gone
 //!   when it is dropped, and when the process that made it ends in whatever way.
 //! - [`Schema`]: a name that nobody else has, in a database that is there.
+//! - [`Kind`]: which store tests run on, as [`STORE`] says it.
 //! - `with-postgres COMMAND`: runs a command, the tests' own for one, with a cluster that it finds in [`STORE`].
 //!
 //! The server flushes as it does for users, unless a test says otherwise.
@@ -14,11 +15,13 @@ mod account;
 mod cluster;
 mod guard;
 mod installation;
+mod kind;
 mod postmaster;
 mod schema;
 
 pub use cluster::Cluster;
 pub use installation::BIN;
+pub use kind::Kind;
 pub use schema::{Schema, unique_name};
 
 /// The variable that says which store tests run on: see `millpond-test-stores`.

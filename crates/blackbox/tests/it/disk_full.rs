@@ -87,7 +87,7 @@ fn on_small_file_system(mount: &Path) -> Server {
         words.extend(["--user", "--map-root-user"]);
     }
     words.extend(["sh", "-c", &script, "sh"]);
-    Launch::of(&mount.join("data")).run_by(&words).start()
+    Launch::on_files(&mount.join("data")).run_by(&words).start()
 }
 
 fn seen_from_outside(server: &Server, path: &Path) -> PathBuf {

@@ -94,13 +94,13 @@ fn a_restart_keeps_leases() {
 #[test]
 fn a_moved_directory_keeps_leases_if_it_is_said_to_be_the_same() {
     for assumed in [true, false] {
-        let (directory, launch, server) = with_a_message();
+        let (directory, launch, server) = with_a_message_on(Launch::on_files);
         let held = take(&mut server.client(), LONG);
         server.stop();
         let moved = directory.path().join("moved");
         copy(&directory.path().join("data"), &moved);
         drop(launch);
-        let launch = Launch::of(&moved);
+        let launch = Launch::on_files(&moved);
         let first = if assumed { launch.clone().argument("--assume-restart") } else { launch.clone() };
         let server = first.start();
         let mut client = server.client();
@@ -120,8 +120,13 @@ fn a_moved_directory_keeps_leases_if_it_is_said_to_be_the_same() {
 
 /// A server with one message in one queue.
 fn with_a_message() -> (tempfile::TempDir, Launch, Server) {
+    with_a_message_on(Launch::of)
+}
+
+/// The same, launched in this way on the directory `data`.
+fn with_a_message_on(launch: fn(&Path) -> Launch) -> (tempfile::TempDir, Launch, Server) {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let launch = Launch::of(&directory.path().join("data"));
+    let launch = launch(&directory.path().join("data"));
     let server = launch.start();
     let mut client = server.client();
     client.create_queue(QUEUE, json!({})).expect("the queue is made");

@@ -34,7 +34,7 @@ fn canary_a_server_that_does_not_flush_is_found() {
 fn traced(choose: impl FnOnce(Launch) -> Launch) -> Vec<Step> {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let trace = directory.path().join("trace");
-    let launch = choose(Launch::of(&directory.path().join("data"))).run_by(&trace::wrapper(&trace));
+    let launch = choose(Launch::on_files(&directory.path().join("data"))).run_by(&trace::wrapper(&trace));
     let server = launch.start();
     server.client().create_queue(QUEUE, json!({})).expect("the queue is made");
     let mut client = server.client();

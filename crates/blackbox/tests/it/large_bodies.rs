@@ -149,8 +149,8 @@ fn wait_for_rows(client: &mut Client, data_dir: &Path, is_so: impl Fn([u64; 3]) 
     }
 }
 
-fn start(data_dir: &Path) -> (Server, Client) {
-    let server = Launch::of(data_dir).start();
+fn start(launch: &Launch) -> (Server, Client) {
+    let server = launch.start();
     let mut client = server.client();
     for queue in [QUEUE, SMALL] {
         client.create_queue(queue, json!({"visibility_timeout": "3600s"})).expect("the queue is made");
@@ -165,7 +165,7 @@ fn ack(client: &mut Client, lease: &Lease) {
 #[test]
 fn eight_bodies_at_once_take_bounded_memory_and_come_back_whole() {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let (server, _) = start(directory.path());
+    let (server, _) = start(&Launch::on_files(directory.path()));
     let address = server.address();
     let quiet = beside_small_sends(address, |answered| {
         assert_eq!(answered.iter().take(QUIET_SENDS).count(), QUIET_SENDS);
@@ -189,7 +189,7 @@ fn eight_bodies_at_once_take_bounded_memory_and_come_back_whole() {
 
     // What was answered is there after a kill, too.
     server.kill();
-    let server = Launch::of(directory.path()).start();
+    let server = Launch::on_files(directory.path()).start();
     let mut client = server.client();
     let before = server.peak_memory();
     eprintln!("database before it is read and acked: {:?} MiB, of which free", size(directory.path()));
@@ -285,7 +285,7 @@ fn read_all(server: &Server, sent: &[String]) {
 #[test]
 fn a_client_that_hangs_up_at_half_leaves_nothing() {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let (server, mut client) = start(directory.path());
+    let (server, mut client) = start(&Launch::on_files(directory.path()));
     let connection = begin(server.address(), 1, body_bytes(), body_bytes() / 2).expect("half is sent");
     let half = stored_of(body_bytes() / 2);
     wait_for_rows(&mut client, directory.path(), |[_, chunks, uploads]| chunks >= half && uploads == 1);
@@ -298,7 +298,7 @@ fn a_client_that_hangs_up_at_half_leaves_nothing() {
 #[test]
 fn a_kill_at_nine_tenths_leaves_nothing_and_the_send_can_be_repeated() {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let (server, mut client) = start(directory.path());
+    let (server, mut client) = start(&Launch::on_files(directory.path()));
     let most = body_bytes() / 10 * 9;
     let connection = begin(server.address(), 1, body_bytes(), most).expect("nine tenths are sent");
     wait_for_rows(&mut client, directory.path(), |[_, chunks, _]| chunks >= stored_of(most));
@@ -307,7 +307,7 @@ fn a_kill_at_nine_tenths_leaves_nothing_and_the_send_can_be_repeated() {
     let [messages, chunks, uploads] = rows(directory.path());
     assert!(messages == 0 && chunks >= stored_of(most) && uploads == 1, "{messages} {chunks} {uploads}");
 
-    let server = Launch::of(directory.path()).start();
+    let server = Launch::on_files(directory.path()).start();
     let mut client = server.client();
     wait_for_rows(&mut client, directory.path(), |rows| rows == [0, 0, 0]);
     let first = send(server.address(), 1, body_bytes());
@@ -324,7 +324,7 @@ fn a_kill_at_nine_tenths_leaves_nothing_and_the_send_can_be_repeated() {
 #[test]
 fn a_body_need_not_say_how_long_it_is() {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let (server, mut client) = start(directory.path());
+    let (server, mut client) = start(&Launch::of(directory.path()));
     let bytes = (3 << 20) + 1;
     let mut connection = Connection::open(server.address()).expect("it connects");
     let target = format!("/v1/queues/{QUEUE}:send");

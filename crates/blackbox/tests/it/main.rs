@@ -8,6 +8,7 @@ mod flush;
 mod hang_ups;
 mod killed_workers;
 mod large_bodies;
+mod left_out;
 mod nothing_lost;
 mod openapi;
 mod python;

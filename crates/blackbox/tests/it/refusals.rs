@@ -45,7 +45,7 @@ fn text(path: &Path) -> &str {
 #[test]
 fn a_second_server_on_the_same_directory() {
     let directory = directory();
-    let launch = Launch::of(directory.path());
+    let launch = Launch::on_files(directory.path());
     let first = launch.start();
     assert_refused(&launch.run(), FAILED, &["another process serves", text(directory.path())]);
     first.client().create_queue("work", json!({})).expect("the first goes on");
@@ -57,7 +57,7 @@ fn a_second_server_on_the_same_directory() {
 fn a_directory_of_someone_else() {
     let directory = directory();
     fs::write(directory.path().join("thesis.doc"), "chapter one").expect("it is written");
-    let output = Launch::of(directory.path()).run();
+    let output = Launch::on_files(directory.path()).run();
     assert_refused(&output, FAILED, &["thesis.doc", text(directory.path())]);
     let left: Vec<_> = fs::read_dir(directory.path()).expect("it can be read").collect();
     assert_eq!(left.len(), 1, "nothing was made in it");
@@ -68,7 +68,11 @@ fn a_directory_of_someone_else() {
 fn a_directory_of_a_later_version() {
     let directory = directory();
     fs::write(directory.path().join("format"), "millpond data directory, sqlite, layout 999\n").expect("ok");
-    assert_refused(&Launch::of(directory.path()).run(), FAILED, &["layout 999", text(directory.path())]);
+    assert_refused(
+        &Launch::on_files(directory.path()).run(),
+        FAILED,
+        &["layout 999", text(directory.path())],
+    );
 }
 
 #[test]
@@ -76,8 +80,8 @@ fn a_file_in_the_place_of_the_directory() {
     let directory = directory();
     let file = directory.path().join("data");
     fs::write(&file, "mine").expect("it is written");
-    assert_refused(&Launch::of(&file).run(), FAILED, &[text(&file)]);
-    assert_refused(&Launch::of(&file.join("below")).run(), FAILED, &[text(&file)]);
+    assert_refused(&Launch::on_files(&file).run(), FAILED, &[text(&file)]);
+    assert_refused(&Launch::on_files(&file.join("below")).run(), FAILED, &[text(&file)]);
     assert_eq!(fs::read(&file).expect("it is there"), b"mine");
 }
 
@@ -95,7 +99,7 @@ fn a_directory_that_it_may_not_write() {
     mode(&closed, 0o555);
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
     for data_dir in [closed.clone(), closed.join("data")] {
-        let mut launch = Launch::of(&data_dir).program(program.clone());
+        let mut launch = Launch::on_files(&data_dir).program(program.clone());
         if is_root {
             launch = launch.run_by(&["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
         }

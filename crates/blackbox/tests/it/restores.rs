@@ -109,7 +109,7 @@ struct Place {
 impl Place {
     fn new(max_deliveries: u64) -> Self {
         let directory = tempfile::tempdir().expect("a directory can be made");
-        let launch = Launch::of(&directory.path().join("data"));
+        let launch = Launch::on_files(&directory.path().join("data"));
         let server = launch.start();
         let mut client = server.client();
         client.create_queue(QUEUE, json!({"max_deliveries": max_deliveries})).expect("the queue is made");

@@ -7,7 +7,7 @@ use millpond_client::{Client, NewQueue, RetryPolicy};
 use millpond_engine::{Engine, EngineSettings};
 use millpond_server::config::DEFAULT_ENVIRONMENT;
 use millpond_server::{AllowedHosts, App, CONNECTIONS, Shutdown, app, bind, serve};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::{TestStore, new_store};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -23,7 +23,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start() -> Self {
-        Self::start_on("127.0.0.1:0", Arc::new(MemoryDisk::new())).await
+        Self::start_on("127.0.0.1:0", Arc::new(new_store())).await
     }
 
     /// A server with the queue `q`.
@@ -33,7 +33,7 @@ impl Server {
         server
     }
 
-    pub(crate) async fn start_on(listen: &str, disk: Arc<MemoryDisk>) -> Self {
+    pub(crate) async fn start_on(listen: &str, disk: Arc<TestStore>) -> Self {
         let engine = Engine::start(EngineSettings::default(), disk);
         engine.create_environment(DEFAULT_ENVIRONMENT).await.expect("it is made");
         let listener = bind(listen.parse().expect("an address")).await.expect("it listens");

@@ -8,7 +8,7 @@ use millpond_client::{
     CancellationToken, DeleteQueue, Delivery, ErrorCode, Event, LeaseOptions, Nack, NewQueue, QueueSpec,
     RetryPolicy, SendOptions, Tally, Worker, WorkerEvent,
 };
-use millpond_store::MemoryDisk;
+use millpond_test_stores::new_store;
 use tokio::sync::{Semaphore, watch};
 
 use crate::server::Server;
@@ -262,7 +262,7 @@ async fn a_delayed_message_is_waited_for_before_the_queue_counts_as_empty() {
 
 #[tokio::test]
 async fn a_worker_outlives_a_restart_of_the_server() {
-    let disk = Arc::new(MemoryDisk::new());
+    let disk = Arc::new(new_store());
     let server = Server::start_on("127.0.0.1:0", Arc::clone(&disk)).await;
     server.client.create_queue(&short_leases()).await.expect("it is made");
     send(&server, 1).await;

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use millpond_core::spec::QueueSpec;
 use millpond_engine::EngineSettings;
-use millpond_store::MemoryDisk;
+use millpond_test_stores::new_store;
 
 use crate::support::{ENVIRONMENT, World, lease, leased, send};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_whose_answer_was_not_delivered_goes_back_uncounted() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("mail", QueueSpec::default()).await;
     world.send("mail", "hello").await;
     let answer = world.run(lease("mail", Duration::ZERO)).await;
@@ -24,7 +24,7 @@ async fn a_grant_whose_answer_was_not_delivered_goes_back_uncounted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_that_leaves_spends_nothing() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("mail", QueueSpec::default()).await;
     for _ in 0..50 {
         let engine = world.engine.clone();
@@ -47,7 +47,7 @@ async fn a_caller_that_leaves_spends_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_that_leaves_takes_no_room_and_holds_no_end_up() {
     let settings = EngineSettings { mailbox_commands: 4, ..EngineSettings::default() };
-    let world = World::with_settings(settings, Arc::new(MemoryDisk::new())).await;
+    let world = World::with_settings(settings, Arc::new(new_store())).await;
     world.create("mail", QueueSpec::default()).await;
     for _ in 0..10 {
         let engine = world.engine.clone();
@@ -68,7 +68,7 @@ async fn a_caller_that_leaves_takes_no_room_and_holds_no_end_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn going_down_answers_waiting_calls_with_nothing() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("mail", QueueSpec::default()).await;
     let engine = world.engine.clone();
     let waiting =
@@ -84,7 +84,7 @@ async fn going_down_answers_waiting_calls_with_nothing() {
 /// Whoever brings a command while a turn ends must not be left: a stall here ends by the runner's limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_command_is_forgotten_between_two_turns() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("mail", QueueSpec::default()).await;
     let callers: Vec<_> = (0..8)
         .map(|_| {
@@ -105,7 +105,7 @@ async fn no_command_is_forgotten_between_two_turns() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_into_an_answer_stays_in_the_queue_uncounted() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("mail", QueueSpec::default()).await;
     for _ in 0..5 {
         world.send("mail", &"x".repeat(1_000)).await;

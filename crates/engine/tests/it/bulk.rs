@@ -14,7 +14,7 @@ use millpond_core::row::{DataKind, DeliveryState, MessageContent};
 use millpond_core::spec::{AtLimit, AttemptLimit, Counted, Gone, QueueSpec};
 use millpond_core::{Command, Outcome, Rejection};
 use millpond_engine::{BulkDone, BulkStep, BulkWalk, EngineSettings, Which};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::new_store;
 
 use crate::failures;
 use crate::support::{ENVIRONMENT, World};
@@ -140,7 +140,7 @@ fn look(queue: &str, limit: usize) -> Browse {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_brings_back_all_that_is_dead_page_by_page() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("jobs", mortal(AtLimit::DeadLetterSet)).await;
     world.bury("jobs", 2_500).await;
     assert_eq!(world.counts("jobs").await, (0, 2_500));
@@ -153,7 +153,7 @@ async fn a_replay_brings_back_all_that_is_dead_page_by_page() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_of_given_messages_counts_those_that_are_not_dead() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("jobs", mortal(AtLimit::DeadLetterSet)).await;
     let ids = world.bury("jobs", 3).await;
     let some = Which::Messages(ids[..2].to_vec());
@@ -165,7 +165,7 @@ async fn a_replay_of_given_messages_counts_those_that_are_not_dead() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_of_a_range_brings_back_what_died_in_it() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("jobs", mortal(AtLimit::DeadLetterSet)).await;
     world.bury("jobs", 1).await;
     world.pass(Duration::from_secs(10));
@@ -184,7 +184,7 @@ async fn a_replay_of_a_range_brings_back_what_died_in_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_done_at_all_is_refused_also_where_nothing_is_dead() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("graves", QueueSpec::default()).await;
     world.create("jobs", mortal(AtLimit::MoveTo { queue: "graves".into(), otherwise: Gone::Drop })).await;
     let refused = world.engine.replay(ENVIRONMENT, "jobs", ALL, None).await.expect("answer");
@@ -196,7 +196,7 @@ async fn what_cannot_be_done_at_all_is_refused_also_where_nothing_is_dead() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redrive_sends_home_what_came_as_a_dead_letter_and_leaves_the_rest() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("graves", mortal(AtLimit::DeadLetterSet)).await;
     world.create("jobs", mortal(AtLimit::MoveTo { queue: "graves".into(), otherwise: Gone::Drop })).await;
     // Five die in the queue to which they are sent, and so come from nowhere.
@@ -214,7 +214,7 @@ async fn a_redrive_sends_home_what_came_as_a_dead_letter_and_leaves_the_rest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redrive_without_a_destination_does_not_touch_what_died_where_it_is() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("graves", mortal(AtLimit::DeadLetterSet)).await;
     let ids = world.bury("graves", 3).await;
     world.pass(Duration::from_secs(10));
@@ -236,7 +236,7 @@ async fn a_redrive_without_a_destination_does_not_touch_what_died_where_it_is() 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_skipped_and_met_again_counts_once() {
     for home_again in [false, true] {
-        let world = World::over(Arc::new(MemoryDisk::new())).await;
+        let world = World::over(Arc::new(new_store())).await;
         let jobs = mortal(AtLimit::MoveTo { queue: "graves".into(), otherwise: Gone::Drop });
         world.create("graves", QueueSpec::default()).await;
         world.create("jobs", jobs.clone()).await;
@@ -271,7 +271,7 @@ async fn what_is_skipped_and_met_again_counts_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_dies_after_a_replay_began_stays_dead() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("jobs", mortal(AtLimit::DeadLetterSet)).await;
     world.bury("jobs", 1_100).await;
     let mut walk = BulkWalk::replay("jobs", ALL);
@@ -318,7 +318,7 @@ async fn a_replay_whose_caller_leaves_stops_after_the_page_under_way() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_under_a_key_is_done_once_and_answered_alike() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("jobs", mortal(AtLimit::DeadLetterSet)).await;
     world.bury("jobs", 1_100).await;
     let key = |digest| Some(Idempotency { key: "again".into(), digest });
@@ -339,7 +339,7 @@ async fn a_replay_under_a_key_is_done_once_and_answered_alike() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_are_looked_at_with_their_contents_and_without_a_trace() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("mail", QueueSpec::default()).await;
     for data in ["one", "two", "three"] {
         world.send("mail", data).await;
@@ -356,7 +356,7 @@ async fn messages_are_looked_at_with_their_contents_and_without_a_trace() {
 async fn what_does_not_fit_into_a_page_comes_with_the_next() {
     let mut settings = EngineSettings::default();
     settings.environment.core.browse_bytes = 2_500;
-    let world = World::with_settings(settings, Arc::new(MemoryDisk::new())).await;
+    let world = World::with_settings(settings, Arc::new(new_store())).await;
     world.create("mail", QueueSpec::default()).await;
     for _ in 0..5 {
         world.send("mail", &"x".repeat(1_000)).await;

@@ -8,7 +8,7 @@ use millpond_core::command::{NewMessage, Send};
 use millpond_core::row::{DataKind, MessageContent};
 use millpond_core::spec::QueueSpec;
 use millpond_engine::{EngineSettings, SurveyPage};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::new_store;
 
 use crate::support::{ENVIRONMENT, World};
 
@@ -45,7 +45,7 @@ impl World {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_environment_is_closed_and_opened_again_when_something_in_it_is_due() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("mail", QueueSpec::default()).await;
     let content =
         MessageContent { attributes: "{}".into(), data_kind: DataKind::None, data: Vec::new().into() };
@@ -63,7 +63,7 @@ async fn an_idle_environment_is_closed_and_opened_again_when_something_in_it_is_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn environments_know_nothing_of_each_other() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     let other = "orgs/o/projects/p/envs/other";
     assert_eq!(world.engine.create_environment(other).await, Ok(true));
     assert_eq!(world.engine.create_environment(other).await, Ok(false));
@@ -77,7 +77,7 @@ async fn environments_know_nothing_of_each_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queues_are_looked_at_page_by_page_in_the_order_of_their_names() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     for name in ["c", "a", "d", "b"] {
         world.create(name, QueueSpec::default()).await;
     }
@@ -98,7 +98,7 @@ async fn queues_are_looked_at_page_by_page_in_the_order_of_their_names() {
 async fn a_look_opens_nothing_and_closed_environments_are_remembered_while_there_is_room() {
     for (queues, remembered) in [(&["a", "b"][..], true), (&["a", "b", "c"], false)] {
         let settings = EngineSettings { closed_entries: 3, ..EngineSettings::default() };
-        let world = World::with_settings(settings, Arc::new(MemoryDisk::new())).await;
+        let world = World::with_settings(settings, Arc::new(new_store())).await;
         for name in queues {
             world.create(name, QueueSpec::default()).await;
         }
@@ -121,7 +121,7 @@ async fn a_look_opens_nothing_and_closed_environments_are_remembered_while_there
 
 #[tokio::test(flavor = "multi_thread")]
 async fn watching_does_not_keep_an_environment_open() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("mail", QueueSpec::default()).await;
     let mut looks = 0;
     while !world.are_open(0, A_MOMENT).await {

@@ -143,7 +143,7 @@ async fn no_tail_is_left_of_many_transactions() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_while_it_is_taken_in_neither_lose_nor_repeat_it() {
-    let (world, faults) = failures::world().await;
+    let (world, faults, disk) = failures::world_in_memory().await;
     let mut sent = Vec::new();
     for round in 0..40 {
         match round % 5 {
@@ -157,10 +157,10 @@ async fn failures_while_it_is_taken_in_neither_lose_nor_repeat_it() {
             }
         }
         let data = [format!("{round} a"), format!("{round} b")];
-        send(&faults.disk, &[&data[0], &data[1]]);
+        send(&disk, &[&data[0], &data[1]]);
         sent.extend(data);
         let mut turns = 0u32;
-        while !faults.disk.dump(ENVIRONMENT).external.is_empty() {
+        while !disk.dump(ENVIRONMENT).external.is_empty() {
             turns += 1;
             // A store that could not be opened is tried again in time.
             if turns.is_multiple_of(5_000) {

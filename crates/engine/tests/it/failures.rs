@@ -14,6 +14,7 @@ use millpond_store::{
     ExternalPage, MemoryDisk, Opened, Resolution, Store, StoreError, StoreErrorKind, StoreFactory,
     StoreReader, StoreStats, Wake,
 };
+use millpond_test_stores::TestStore;
 
 use crate::support::{ENVIRONMENT, World, send};
 use crate::uploads;
@@ -37,7 +38,7 @@ pub(crate) struct Faults {
     pub(crate) begun: AtomicU32,
     /// Commits wait while a test holds this.
     pub(crate) gate: tokio::sync::Mutex<()>,
-    pub(crate) disk: MemoryDisk,
+    disk: TestStore,
     /// So many openings fail.
     pub(crate) unopenable: AtomicU32,
     /// So many openings panic.
@@ -53,7 +54,7 @@ fn take(count: &AtomicU32) -> bool {
 }
 
 struct FaultyDisk {
-    disk: MemoryDisk,
+    disk: Arc<dyn StoreFactory>,
     faults: Arc<Faults>,
 }
 
@@ -172,10 +173,22 @@ impl StoreFactory for FaultyDisk {
 
 pub(crate) async fn world() -> (World, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
-    let disk = FaultyDisk { disk: faults.disk.clone(), faults: Arc::clone(&faults) };
+    let world = world_over(Arc::new(faults.disk.clone()), &faults).await;
+    (world, faults)
+}
+
+/// The same over memory, where a test can write beside the owner.
+pub(crate) async fn world_in_memory() -> (World, Arc<Faults>, MemoryDisk) {
+    let (faults, memory) = (Arc::new(Faults::default()), MemoryDisk::new());
+    let world = world_over(Arc::new(memory.clone()), &faults).await;
+    (world, faults, memory)
+}
+
+async fn world_over(disk: Arc<dyn StoreFactory>, faults: &Arc<Faults>) -> World {
+    let disk = FaultyDisk { disk, faults: Arc::clone(faults) };
     let world = World::over(Arc::new(disk)).await;
     world.create("mail", QueueSpec::default()).await;
-    (world, faults)
+    world
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -269,7 +282,11 @@ async fn a_read_that_fails_leaves_the_commits_under_way_in_doubt() {
     }
     world.engine.shut_down().await;
     let world = Arc::new(
-        World::over(Arc::new(FaultyDisk { disk: faults.disk.clone(), faults: Arc::clone(&faults) })).await,
+        World::over(Arc::new(FaultyDisk {
+            disk: Arc::new(faults.disk.clone()),
+            faults: Arc::clone(&faults),
+        }))
+        .await,
     );
     // Nothing has read the messages since, so each ack has to. The first leaves a reader behind, which the second most
     // likely takes.
@@ -373,7 +390,7 @@ async fn a_stream_ends_with_the_memory_that_kept_its_chunks() {
     for _ in 0..20 {
         world.run(Command::Tick).await;
     }
-    assert_eq!(faults.disk.dump(ENVIRONMENT).chunks.len(), 2);
+    assert_eq!(faults.disk.stored(ENVIRONMENT).chunks.len(), 2);
     after.chunk(1).await.expect("it is kept");
 }
 

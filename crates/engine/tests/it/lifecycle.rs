@@ -6,13 +6,13 @@ use std::time::Duration;
 use millpond_core::outcome::Why;
 use millpond_core::spec::QueueSpec;
 use millpond_engine::EngineError;
-use millpond_store::MemoryDisk;
+use millpond_test_stores::new_store;
 
 use crate::support::{ENVIRONMENT, World, lease, leased, send};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_sent_leased_and_acked() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("mail", QueueSpec::default()).await;
     world.send("mail", "hello").await;
     let taken = world.lease("mail", 0).await;
@@ -24,7 +24,7 @@ async fn a_message_is_sent_leased_and_acked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_lives_on_across_a_restart_and_its_contents_are_read_back() {
-    let disk = Arc::new(MemoryDisk::new());
+    let disk = Arc::new(new_store());
     let world = World::over(disk.clone()).await;
     world.create("mail", QueueSpec::default()).await;
     world.send("mail", "one").await;
@@ -50,14 +50,14 @@ async fn a_lease_lives_on_across_a_restart_and_its_contents_are_read_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_environment_is_refused() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     let refused = world.engine.submit("orgs/o/projects/p/envs/none", send("mail", "x")).await;
     assert_eq!(refused.err(), Some(EngineError::EnvironmentNotFound("orgs/o/projects/p/envs/none".into())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_matures_wakes_a_waiting_call() {
-    let world = World::over(Arc::new(MemoryDisk::new())).await;
+    let world = World::over(Arc::new(new_store())).await;
     world.create("mail", QueueSpec { delay: Duration::from_secs(5), ..QueueSpec::default() }).await;
     world.send("mail", "later").await;
     let waiting = tokio::spawn({

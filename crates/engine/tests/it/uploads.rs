@@ -12,7 +12,7 @@ use millpond_core::row::{Data, DataKind, MessageContent};
 use millpond_core::spec::QueueSpec;
 use millpond_core::{Command, Outcome, Rejection};
 use millpond_engine::{Answer, EngineError, Receipt};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::{TestStore, new_store};
 
 use crate::support::{ENVIRONMENT, World};
 
@@ -30,7 +30,7 @@ pub(crate) async fn begin(world: &World, bytes: u64, wait: Duration) -> Answer {
 }
 
 /// Begins an upload and stores so many chunks of it.
-async fn store(world: &World, chunks: u32) -> (UploadId, Receipt) {
+async fn store_chunks(world: &World, chunks: u32) -> (UploadId, Receipt) {
     let Answer { outcome, receipt, .. } = begin(world, 0, Duration::ZERO).await;
     let Outcome::UploadBegun(Some(upload)) = outcome else { panic!("{outcome:?}") };
     for number in 0..chunks {
@@ -49,7 +49,7 @@ pub(crate) fn finish(upload: UploadId, chunks: u32) -> Command {
 
 /// Sends a message of so many chunks.
 pub(crate) async fn send_large(world: &World, chunks: u32) -> MessageId {
-    let (upload, receipt) = store(world, chunks).await;
+    let (upload, receipt) = store_chunks(world, chunks).await;
     let Outcome::Sent(sent) = world.run(finish(upload, chunks)).await.outcome else { panic!("not sent") };
     receipt.delivered();
     sent.ids[0]
@@ -62,37 +62,37 @@ pub(crate) async fn open(world: &World, message: MessageId) -> Answer {
     answer
 }
 
-/// Waits until the disk holds so many chunks.
-async fn until_chunks(world: &World, disk: &MemoryDisk, chunks: usize) {
+/// Waits until the store holds so many chunks.
+async fn until_chunks(world: &World, store: &TestStore, chunks: usize) {
     let mut looks = 0;
-    while disk.dump(ENVIRONMENT).chunks.len() != chunks {
+    while store.stored(ENVIRONMENT).chunks.len() != chunks {
         world.run(Command::Tick).await;
         looks += 1;
-        assert!(looks < 20_000, "{} chunks are stored", disk.dump(ENVIRONMENT).chunks.len());
+        assert!(looks < 20_000, "{} chunks are stored", store.stored(ENVIRONMENT).chunks.len());
     }
 }
 
-async fn world() -> (World, MemoryDisk) {
-    let disk = MemoryDisk::new();
-    let world = World::over(Arc::new(disk.clone())).await;
+async fn world() -> (World, TestStore) {
+    let store = new_store();
+    let world = World::over(Arc::new(store.clone())).await;
     world.create("mail", QueueSpec::default()).await;
-    (world, disk)
+    (world, store)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_whose_receipt_is_dropped_is_given_up() {
-    let (world, disk) = world().await;
-    let (upload, receipt) = store(&world, 3).await;
-    assert_eq!(disk.dump(ENVIRONMENT).chunks.len(), 3);
+    let (world, store) = world().await;
+    let (upload, receipt) = store_chunks(&world, 3).await;
+    assert_eq!(store.stored(ENVIRONMENT).chunks.len(), 3);
     drop(receipt);
-    until_chunks(&world, &disk, 0).await;
+    until_chunks(&world, &store, 0).await;
     let lost = world.run(finish(upload, 3)).await.outcome;
     assert_eq!(lost, Outcome::Rejected(Rejection::UploadLost));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_whose_caller_left_before_it_began_leaves_no_trace() {
-    let (world, _disk) = world().await;
+    let (world, _store) = world().await;
     for _ in 0..200 {
         let mut call = Box::pin(begin(&world, 0, Duration::ZERO));
         tokio::select! {
@@ -114,7 +114,7 @@ async fn an_upload_whose_caller_left_before_it_began_leaves_no_trace() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn chunks_are_kept_until_the_pin_is_dropped() {
-    let (world, disk) = world().await;
+    let (world, store) = world().await;
     let message = send_large(&world, 3).await;
     let pin = open(&world, message).await.pin.expect("data in chunks is pinned");
     world.run(Command::PurgeQueue { queue: "mail".into(), target: PurgeTarget::Waiting }).await;
@@ -123,15 +123,15 @@ async fn chunks_are_kept_until_the_pin_is_dropped() {
         assert_eq!((chunk.len(), chunk[0]), (CHUNK_BYTES, number as u8));
     }
     assert!(matches!(pin.chunk(3).await, Err(EngineError::Unavailable(_))));
-    assert_eq!(disk.dump(ENVIRONMENT).chunks.len(), 3);
+    assert_eq!(store.stored(ENVIRONMENT).chunks.len(), 3);
     drop(pin);
-    until_chunks(&world, &disk, 0).await;
-    assert_eq!(disk.dump(ENVIRONMENT).uploads, []);
+    until_chunks(&world, &store, 0).await;
+    assert_eq!(store.stored(ENVIRONMENT).uploads, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_for_its_turn_is_answered_when_the_engine_goes_down() {
-    let (world, _disk) = world().await;
+    let (world, _store) = world().await;
     let first = begin(&world, 100 << 20, Duration::ZERO).await;
     let second = begin(&world, 100 << 20, Duration::ZERO).await;
     assert!(first.receipt.is_some() && second.receipt.is_some());
@@ -149,7 +149,7 @@ async fn a_call_that_waits_for_its_turn_is_answered_when_the_engine_goes_down() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_environment_in_which_somebody_sends_or_reads_chunks_is_not_idle() {
-    let (world, disk) = world().await;
+    let (world, store) = world().await;
     let message = send_large(&world, 2).await;
     let pin = open(&world, message).await.pin.expect("data in chunks is pinned");
     for _ in 0..5 {
@@ -159,5 +159,5 @@ async fn an_environment_in_which_somebody_sends_or_reads_chunks_is_not_idle() {
     }
     drop(pin);
     world.run(Command::PurgeQueue { queue: "mail".into(), target: PurgeTarget::Waiting }).await;
-    until_chunks(&world, &disk, 0).await;
+    until_chunks(&world, &store, 0).await;
 }

@@ -15,7 +15,7 @@ use millpond_core::{Command, Outcome};
 use millpond_engine::{Engine, EngineSettings};
 use millpond_push::record::{Ended, Statistics};
 use millpond_push::{PushSettings, Pusher};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::{TestStore, new_store};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::target::{Listener, OK, Received};
@@ -24,7 +24,7 @@ const ENVIRONMENT: &str = "orgs/o/projects/p/envs/e";
 const FAILED: &str = "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 4\r\n\r\noops";
 
 struct World {
-    disk: Arc<MemoryDisk>,
+    disk: Arc<TestStore>,
     engine: Engine,
     pusher: Pusher,
     target: Target,
@@ -96,7 +96,7 @@ impl Pushed {
 
 impl World {
     async fn new() -> Self {
-        let disk = Arc::new(MemoryDisk::new());
+        let disk = Arc::new(new_store());
         let (engine, pusher) = start(&disk);
         engine.create_environment(ENVIRONMENT).await.expect("it can be made");
         Self { disk, engine, pusher, target: Target::bind().await }
@@ -200,7 +200,7 @@ impl World {
     }
 }
 
-fn start(disk: &Arc<MemoryDisk>) -> (Engine, Pusher) {
+fn start(disk: &Arc<TestStore>) -> (Engine, Pusher) {
     let engine = Engine::start(EngineSettings::default(), Arc::clone(disk) as _);
     let pusher = Pusher::start(engine.clone(), PushSettings::default());
     (engine, pusher)

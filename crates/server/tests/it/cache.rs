@@ -8,7 +8,7 @@ use axum::http::Method;
 use millpond_api::limits::VERCEL_CACHE_VALUE_BYTES_MAX;
 use millpond_engine::{Engine, EngineSettings};
 use millpond_server::{CONNECTIONS, RUNTIME_CACHE_BYTES_MIN};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::new_store;
 use serde_json::{Value, json};
 
 use crate::harness::{ManualClock, Reply, Server, refused};
@@ -17,7 +17,7 @@ const KEY: &str = "/v1/cache/dramatiq-results$92379887";
 
 async fn server_on_a_clock() -> (Server, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
-    let disk = Arc::new(MemoryDisk::new());
+    let disk = Arc::new(new_store());
     let engine = Engine::start_with_clock(EngineSettings::default(), disk, clock.clone());
     let server =
         Server::made(engine, CONNECTIONS, |app| app.with_runtime_cache(RUNTIME_CACHE_BYTES_MIN)).await;

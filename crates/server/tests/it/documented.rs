@@ -11,7 +11,7 @@ use axum::http::{Method, StatusCode};
 use jsonschema::Validator;
 use millpond_engine::{Engine, EngineSettings};
 use millpond_server::{App, CONNECTIONS, RUNTIME_CACHE_BYTES_MIN};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::new_store;
 use serde_json::{Value, json};
 
 use crate::harness::{Reply, Server};
@@ -144,7 +144,7 @@ async fn the_document_is_served() {
 
 #[tokio::test]
 async fn every_documented_operation_is_routed() {
-    let engine = Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()));
+    let engine = Engine::start(EngineSettings::default(), Arc::new(new_store()));
     let cached = |app: App| app.with_runtime_cache(RUNTIME_CACHE_BYTES_MIN);
     let server = Server::made(engine, CONNECTIONS, cached).await;
     let paths = DOCUMENT.whole["paths"].as_object().expect("an object");

@@ -7,7 +7,7 @@ use millpond_core::id::Uid;
 use millpond_engine::{Engine, EngineSettings};
 use millpond_push::token::TokenError;
 use millpond_server::{CONNECTIONS, Changed, PushStatistics, Pushes, TargetRefusal, Verified};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::new_store;
 use tokio::sync::Semaphore;
 
 use crate::harness::Server;
@@ -32,7 +32,7 @@ impl FakePushes {
             began: Semaphore::new(0),
             may_end: Semaphore::new(Semaphore::MAX_PERMITS / 2),
         });
-        let engine = Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()));
+        let engine = Engine::start(EngineSettings::default(), Arc::new(new_store()));
         let own = Arc::clone(&pushes);
         let server = Server::made(engine, CONNECTIONS, |app| app.with_pushes(own)).await;
         (server, pushes)

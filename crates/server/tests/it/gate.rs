@@ -5,14 +5,13 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use millpond_core::ChangeSet;
 use millpond_core::id::CommitSequence;
-use millpond_store::{
-    MemoryDisk, Opened, Resolution, Store, StoreError, StoreFactory, StoreReader, StoreStats,
-};
+use millpond_store::{Opened, Resolution, Store, StoreError, StoreFactory, StoreReader, StoreStats};
+use millpond_test_stores::TestStore;
 
-/// A disk in memory; a clone is another handle.
+/// The store that tests run on, behind a gate; a clone is another handle.
 #[derive(Clone, Default)]
 pub(crate) struct GatedDisk {
-    disk: MemoryDisk,
+    store: TestStore,
     gates: Arc<Mutex<HashMap<String, Arc<Gate>>>>,
 }
 
@@ -93,23 +92,23 @@ impl Store for GatedStore {
 
 impl StoreFactory for GatedDisk {
     fn open(&self, environment: &str) -> Result<(Box<dyn Store>, Opened), StoreError> {
-        let (store, opened) = self.disk.open(environment)?;
+        let (store, opened) = self.store.open(environment)?;
         Ok((Box::new(GatedStore { store, gate: self.gate(environment) }), opened))
     }
 
     fn create_environment(&self, environment: &str) -> Result<bool, StoreError> {
-        self.disk.create_environment(environment)
+        self.store.create_environment(environment)
     }
 
     fn has_environment(&self, environment: &str) -> Result<bool, StoreError> {
-        self.disk.has_environment(environment)
+        self.store.has_environment(environment)
     }
 
     fn set_next_due(&self, environment: &str, next_due: Option<i64>) -> Result<(), StoreError> {
-        self.disk.set_next_due(environment, next_due)
+        self.store.set_next_due(environment, next_due)
     }
 
     fn due_environments(&self, now: i64, limit: usize) -> Result<Vec<String>, StoreError> {
-        self.disk.due_environments(now, limit)
+        self.store.due_environments(now, limit)
     }
 }

@@ -1,4 +1,4 @@
-//! A server on a memory store, and calls to its router.
+//! A server on the store that tests run on, and calls to its router.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,7 +14,7 @@ use millpond_engine::clock::{Clock, Reading};
 use millpond_engine::{Engine, EngineSettings};
 use millpond_server::config::DEFAULT_ENVIRONMENT;
 use millpond_server::{AllowedHosts, App, CONNECTIONS, Connections, METRICS_QUEUES, Shutdown, app};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::{Stored, TestStore, new_store};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::task::JoinHandle;
@@ -34,7 +34,8 @@ pub(crate) struct Server {
     pub(crate) connections: Connections,
     pub(crate) shutdown: Shutdown,
     /// What is stored, unless the engine is the test's own.
-    pub(crate) disk: MemoryDisk,
+    /// What the engine keeps its rows in, unless it is the test's own.
+    pub(crate) store: Option<TestStore>,
 }
 
 /// An engine's clock that the test moves; both of its clocks show the same.
@@ -107,9 +108,13 @@ pub(crate) fn refused(status: u16, code: &str) -> (u16, String) {
 
 impl Server {
     pub(crate) async fn start() -> Self {
-        let disk = MemoryDisk::new();
-        let engine = Engine::start(EngineSettings::default(), Arc::new(disk.clone()));
-        Self { disk, ..Self::over(engine).await }
+        Self::on(EngineSettings::default(), new_store()).await
+    }
+
+    /// A server on an engine with these settings and a store of the test's own.
+    pub(crate) async fn on(settings: EngineSettings, store: TestStore) -> Self {
+        let engine = Engine::start(settings, Arc::new(store.clone()));
+        Self { store: Some(store), ..Self::over(engine).await }
     }
 
     /// A server on an engine of the test's own.
@@ -130,7 +135,7 @@ impl Server {
         let home = EnvironmentName::parse("home", HOME).expect("valid");
         let served = set(App::new(engine.clone(), hosts, home, shutdown.watch()));
         let connections = served.connections(connections);
-        Self { router: app(served), engine, connections, shutdown, disk: MemoryDisk::new() }
+        Self { router: app(served), engine, connections, shutdown, store: None }
     }
 
     /// A server with the queue `q`.
@@ -228,6 +233,11 @@ impl Server {
                 assert!(begun.elapsed() < NOTICED_WITHIN, "{caller}: {view:?}");
             }
         }
+    }
+
+    /// What is stored.
+    pub(crate) fn stored(&self) -> Stored {
+        self.store.as_ref().expect("the engine is not the test's own").stored(HOME)
     }
 
     /// The core's view of `q`.

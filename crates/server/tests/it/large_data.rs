@@ -212,7 +212,7 @@ async fn who_acks_while_the_data_is_on_its_way_gets_all_of_it() {
         }
     }
     assert!(read == data(LARGE), "{} bytes came", read.len());
-    assert_eq!(server.disk.dump(crate::harness::HOME).chunks.len(), 4, "kept while the stream is open");
+    assert_eq!(server.stored().chunks.len(), 4, "kept while the stream is open");
     drop(body);
-    until_stored(&server, |dump| dump.chunks.is_empty() && dump.uploads.is_empty()).await;
+    until_stored(&server, |stored| stored.chunks.is_empty() && stored.uploads.is_empty()).await;
 }

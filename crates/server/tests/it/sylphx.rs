@@ -8,7 +8,7 @@ use axum::http::Method;
 use millpond_core::limits::CoreSettings;
 use millpond_engine::environment::EnvironmentSettings;
 use millpond_engine::{Engine, EngineSettings};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::new_store;
 use serde_json::{Value, json};
 
 use crate::harness::{ManualClock, Reply, Server, event, leases, refused};
@@ -25,7 +25,7 @@ struct Timed {
 impl Timed {
     async fn with_queue(spec: Value) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let (settings, disk) = (EngineSettings::default(), Arc::new(MemoryDisk::new()));
+        let (settings, disk) = (EngineSettings::default(), Arc::new(new_store()));
         let server = Server::over(Engine::start_with_clock(settings, disk, clock.clone())).await;
         server.post("/v1/queues?queue_id=q", json!({ "spec": spec })).await.ok();
         Self { server, clock }
@@ -238,7 +238,7 @@ async fn s25_a_server_with_too_much_to_do_says_when_to_come_back() {
     let core = CoreSettings { waiters: 1, ..CoreSettings::default() };
     let environment = EnvironmentSettings { core, ..EnvironmentSettings::default() };
     let settings = EngineSettings { environment, ..EngineSettings::default() };
-    let server = Server::over(Engine::start(settings, Arc::new(MemoryDisk::new()))).await;
+    let server = Server::over(Engine::start(settings, Arc::new(new_store()))).await;
     server.post("/v1/queues?queue_id=q", json!({})).await.ok();
     let call = json!({ "wait": "20s" });
     let (_, reply) = tokio::join!(server.lease(call.clone()), async {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use millpond_engine::{Engine, EngineSettings};
 use millpond_server::{HEAD_READ_MAX, METRICS_QUEUES, bind, serve, serve_connection};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::new_store;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::net::TcpStream;
@@ -74,7 +74,7 @@ async fn an_idle_connection_has_as_long_after_each_answer() {
 
 #[tokio::test]
 async fn one_connection_too_many_is_told_so() {
-    let engine = Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()));
+    let engine = Engine::start(EngineSettings::default(), Arc::new(new_store()));
     let server = Server::bounded(engine, METRICS_QUEUES, 2).await;
     let listener = bind(([127, 0, 0, 1], 0).into()).await.expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -13,7 +13,7 @@ use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome, limits as core_limits};
 use millpond_engine::{Engine, EngineSettings};
 use millpond_server::{PushOutcome, PushRecord, PushStatistics};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::new_store;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -259,8 +259,7 @@ async fn a_trigger_shows_what_became_of_its_pushes() {
 
 async fn on_a_clock() -> (Server, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
-    let engine =
-        Engine::start_with_clock(EngineSettings::default(), Arc::new(MemoryDisk::new()), clock.clone());
+    let engine = Engine::start_with_clock(EngineSettings::default(), Arc::new(new_store()), clock.clone());
     (Server::over(engine).await, clock)
 }
 

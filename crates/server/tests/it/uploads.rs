@@ -15,7 +15,7 @@ use millpond_api::limits::BINARY_BODY_BYTES_MAX;
 use millpond_core::Command;
 use millpond_core::limits::{CHUNK_BYTES, DATA_INLINE_BYTES_MAX};
 use millpond_engine::{Engine, EngineSettings};
-use millpond_store::{MemoryDisk, MemoryDump};
+use millpond_test_stores::{Stored, new_store};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -101,16 +101,12 @@ pub(crate) async fn send_binary(server: &Server, headers: &[(&str, &str)], body:
     server.call(Method::POST, PATH, &all, body).await
 }
 
-fn stored(server: &Server) -> MemoryDump {
-    server.disk.dump(HOME)
-}
-
 /// Waits until what is stored is so; each look is a command that takes its turn.
-pub(crate) async fn until_stored(server: &Server, is_so: impl Fn(&MemoryDump) -> bool) {
+pub(crate) async fn until_stored(server: &Server, is_so: impl Fn(&Stored) -> bool) {
     let begun = Instant::now();
-    while !is_so(&stored(server)) {
+    while !is_so(&server.stored()) {
         server.engine.submit(HOME, Command::Tick).await.expect("an answer");
-        let (chunks, uploads) = (stored(server).chunks.len(), stored(server).uploads);
+        let (chunks, uploads) = (server.stored().chunks.len(), server.stored().uploads);
         assert!(begun.elapsed() < NOTICED_WITHIN, "{chunks} chunks, {uploads:?}");
     }
 }
@@ -136,12 +132,12 @@ async fn bytes_come_back_whatever_their_number_and_whether_it_was_told() {
             let reply = server.get(&format!("/v1/queues/q/messages/{id}/data")).await;
             assert_eq!(reply.status, 200, "{bytes} {told}");
             assert!(reply.body == data(bytes), "{bytes} {told}: {} bytes came back", reply.body.len());
-            let chunks = stored(&server).deliveries.last().map(|row| row.chunks as usize);
+            let chunks = server.stored().deliveries.last().map(|row| row.chunks as usize);
             let expected = if bytes <= DATA_INLINE_BYTES_MAX { 0 } else { bytes.div_ceil(CHUNK_BYTES) };
             assert_eq!(chunks, Some(expected), "{bytes}");
         }
     }
-    assert_eq!(stored(&server).uploads, []);
+    assert_eq!(server.stored().uploads, []);
 }
 
 #[tokio::test]
@@ -154,18 +150,18 @@ async fn a_body_has_100_mib() {
     let wrong = reply.body.iter().zip(0..).find(|(byte, at)| **byte != byte_at(*at));
     assert_eq!(wrong, None, "a byte and its place");
     server.post_nothing("/v1/queues/q:purge").await.ok();
-    until_stored(&server, |dump| dump.chunks.is_empty() && dump.uploads.is_empty()).await;
+    until_stored(&server, |stored| stored.chunks.is_empty() && stored.uploads.is_empty()).await;
     for told in [true, false] {
         let reply = send_binary(&server, &[], made(BINARY_BODY_BYTES_MAX + 1, told)).await;
         assert_eq!(reply.refusal(), refused(413, "payload_too_large"), "told: {told}");
         assert_eq!(reply.json()["limit"], BINARY_BODY_BYTES_MAX.to_string());
-        until_stored(&server, |dump| dump.chunks.is_empty() && dump.uploads.is_empty()).await;
+        until_stored(&server, |stored| stored.chunks.is_empty() && stored.uploads.is_empty()).await;
     }
 }
 
 #[tokio::test]
 async fn a_deployment_may_take_less() {
-    let engine = Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()));
+    let engine = Engine::start(EngineSettings::default(), Arc::new(new_store()));
     let most = 3 * CHUNK_BYTES;
     let server = Server::made(engine, 10, |app| app.with_data_bytes(most)).await;
     server.post_nothing("/v1/queues?queue_id=q").await.ok();
@@ -181,18 +177,16 @@ async fn a_deployment_may_take_less() {
 async fn a_quota_counts_large_data_and_what_it_refuses_is_not_kept() {
     let mut settings = EngineSettings::default();
     settings.environment.core.bytes = 4 * CHUNK_BYTES as u64;
-    let disk = MemoryDisk::new();
-    let engine = Engine::start(settings, Arc::new(disk.clone()));
-    let server = Server { disk, ..Server::over(engine).await };
+    let server = Server::on(settings, new_store()).await;
     server.post_nothing("/v1/queues?queue_id=q").await.ok();
     send_binary(&server, &[], made(2 * CHUNK_BYTES, true)).await.ok();
     for told in [true, false] {
         let reply = send_binary(&server, &[], made(2 * CHUNK_BYTES, told)).await;
         assert_eq!(reply.refusal(), refused(429, "byte_limit"), "told: {told}");
-        until_stored(&server, |dump| dump.chunks.len() == 2 && dump.uploads.is_empty()).await;
+        until_stored(&server, |stored| stored.chunks.len() == 2 && stored.uploads.is_empty()).await;
     }
     server.post_nothing("/v1/queues/q:purge").await.ok();
-    until_stored(&server, |dump| dump.chunks.is_empty() && dump.uploads.is_empty()).await;
+    until_stored(&server, |stored| stored.chunks.is_empty() && stored.uploads.is_empty()).await;
     send_binary(&server, &[], made(3 * CHUNK_BYTES, false)).await.ok();
 }
 
@@ -221,7 +215,7 @@ async fn what_can_be_refused_is_refused_before_a_byte_is_read() {
     server.engine.submit(HOME, Command::SetSpace { low: true }).await.expect("an answer");
     let (_frames, body) = held(Some(large));
     assert_eq!(send_binary(&server, &[], body).await.refusal(), refused(507, "storage_full"));
-    assert_eq!((stored(&server).chunks, stored(&server).uploads), (vec![], vec![]));
+    assert_eq!((server.stored().chunks, server.stored().uploads), (vec![], vec![]));
 }
 
 #[tokio::test]
@@ -235,11 +229,11 @@ async fn a_client_that_hangs_up_in_the_middle_leaves_nothing() {
         }
         tokio::select! {
             reply = sending.as_mut() => panic!("answered: {}", reply.status),
-            () = until_stored(&server, |dump| dump.chunks.len() == 4) => {}
+            () = until_stored(&server, |stored| stored.chunks.len() == 4) => {}
         }
-        assert_eq!(stored(&server).uploads.len(), 1);
+        assert_eq!(server.stored().uploads.len(), 1);
         drop(sending);
-        until_stored(&server, |dump| dump.chunks.is_empty() && dump.uploads.is_empty()).await;
+        until_stored(&server, |stored| stored.chunks.is_empty() && stored.uploads.is_empty()).await;
     }
     let counters = server.view().await.counters;
     assert_eq!((counters.ready, counters.total_sent), (0, 0));
@@ -251,7 +245,7 @@ async fn a_key_stands_for_the_bytes_however_they_come() {
     let key = [("idempotency-key", "k"), ("content-type", "video/mp4")];
     let bytes = 3 * CHUNK_BYTES + 1;
     let first = send_binary(&server, &key, made(bytes, true)).await.ok();
-    let chunks = stored(&server).chunks.len();
+    let chunks = server.stored().chunks.len();
     for told in [false, true] {
         assert_eq!(send_binary(&server, &key, made(bytes, told)).await.ok(), first, "told: {told}");
         let other = send_binary(&server, &key, made(bytes - 1, told)).await;
@@ -262,7 +256,7 @@ async fn a_key_stands_for_the_bytes_however_they_come() {
     let header = [("idempotency-key", "k"), ("content-type", "video/webm")];
     let other = send_binary(&server, &header, made(bytes, true)).await;
     assert_eq!(other.refusal(), refused(409, "idempotency_key_reused"));
-    assert_eq!((stored(&server).chunks.len(), stored(&server).uploads.len()), (chunks, 0));
+    assert_eq!((server.stored().chunks.len(), server.stored().uploads.len()), (chunks, 0));
     assert_eq!(server.view().await.counters.total_sent, 1);
 }
 
@@ -309,7 +303,7 @@ async fn bodies_that_do_not_fit_together_wait_for_each_other() {
     let both = async { tokio::join!(first.as_mut(), second.as_mut()) };
     tokio::select! {
         _ = both => panic!("they have not ended"),
-        () = until_stored(&server, |dump| dump.uploads.len() == 2) => {}
+        () = until_stored(&server, |stored| stored.uploads.len() == 2) => {}
     }
     let third = send_binary(&server, &[], made(large, true));
     let mut third = Box::pin(third);
@@ -317,5 +311,5 @@ async fn bodies_that_do_not_fit_together_wait_for_each_other() {
     drop(first);
     third.await.ok();
     drop(second);
-    until_stored(&server, |dump| dump.uploads.is_empty() && dump.deliveries.len() == 1).await;
+    until_stored(&server, |stored| stored.uploads.is_empty() && stored.deliveries.len() == 1).await;
 }

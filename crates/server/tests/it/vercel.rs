@@ -17,7 +17,7 @@ use axum::http::Method;
 use millpond_core::limits::CoreSettings;
 use millpond_engine::environment::EnvironmentSettings;
 use millpond_engine::{Engine, EngineSettings};
-use millpond_store::MemoryDisk;
+use millpond_test_stores::new_store;
 use serde_json::{Value, json};
 
 use crate::harness::{ManualClock, Reply, Server};
@@ -54,7 +54,7 @@ impl Timed {
         let clock = Arc::new(ManualClock::default());
         let environment = EnvironmentSettings { core, ..EnvironmentSettings::default() };
         let settings = EngineSettings { environment, ..EngineSettings::default() };
-        let engine = Engine::start_with_clock(settings, Arc::new(MemoryDisk::new()), clock.clone());
+        let engine = Engine::start_with_clock(settings, Arc::new(new_store()), clock.clone());
         Self { server: Server::over(engine).await, clock }
     }
 

@@ -1,4 +1,5 @@
-// The binary at MILLPOND_BIN: servers, each on a data directory of its own, and the command line.
+// The binary at MILLPOND_BIN: servers, each on a store of its own, and the command line. The store is a data directory, or
+// a schema in the database that MILLPOND_TEST_STORE names.
 
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
@@ -17,6 +18,8 @@ const binary = process.env.MILLPOND_BIN
 assert.ok(binary, 'MILLPOND_BIN names the binary')
 const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('MILLPOND_')))
 const run = promisify(execFile)
+const database = process.env.MILLPOND_TEST_STORE?.match(/^postgres(ql)?:.*/)?.[0]
+let stores = 0
 
 /** A directory that goes with this process. */
 export function directory () {
@@ -25,8 +28,15 @@ export function directory () {
   return path
 }
 
+/** What the binary is told about a store that nobody else has. */
+function newStore () {
+  if (database === undefined) return ['--data-dir', join(directory(), 'data')]
+  const schema = `millpond_test_${Date.now()}_${process.pid}_${stores++}`
+  return ['--database-url', database, '--database-schema', schema]
+}
+
 export class Millpond {
-  #data = join(directory(), 'data')
+  #store = newStore()
   #flags
   #child
 
@@ -38,7 +48,7 @@ export class Millpond {
   /** Starts it, the second time on the port of the first, and waits until it is ready. */
   async start () {
     const listen = this.url?.slice('http://'.length) ?? '127.0.0.1:0'
-    const words = ['serve', '--listen', listen, '--data-dir', this.#data, ...this.#flags]
+    const words = ['serve', '--listen', listen, ...this.#store, ...this.#flags]
     this.#child = spawn(binary, words, { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
     const log = []
     createInterface({ input: this.#child.stderr }).on('line', (line) => { log.push(line) })

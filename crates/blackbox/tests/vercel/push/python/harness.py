@@ -3,6 +3,7 @@ of pushes, and waiting for what the app notes."""
 
 import atexit
 import http.server
+import itertools
 import json
 import os
 import queue
@@ -23,23 +24,35 @@ WITHIN_SECONDS = 60
 for variable in [name for name in os.environ if name.startswith(("VERCEL", "RUNTIME_CACHE", "DJANGO"))]:
     del os.environ[variable]
 BINARY = os.environ["MILLPOND_BIN"]
+DATABASE = os.environ.get("MILLPOND_TEST_STORE", "")
+STORES = itertools.count()
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("MILLPOND_")}
 # Where apps find `notes`.
 ENVIRONMENT["PYTHONPATH"] = str(HERE)
 
 
+def new_store():
+    """What the binary is told about a store that nobody else has: a data directory, or a schema in the database that
+    MILLPOND_TEST_STORE names."""
+    if DATABASE.startswith(("postgres:", "postgresql:")):
+        schema = f"millpond_test_{time.time_ns() // 1_000_000}_{os.getpid()}_{next(STORES)}"
+        return ["--database-url", DATABASE, "--database-schema", schema]
+    data = Path(tempfile.mkdtemp(prefix="millpond-push-"))
+    atexit.register(shutil.rmtree, data, ignore_errors=True)
+    return ["--data-dir", data]
+
+
 class Millpond:
-    """A server on a data directory of its own."""
+    """A server on a store of its own."""
 
     def __init__(self, *flags):
         self.flags = flags
-        self.data = Path(tempfile.mkdtemp(prefix="millpond-push-"))
-        atexit.register(shutil.rmtree, self.data, ignore_errors=True)
+        self.store = new_store()
         self.listen = "127.0.0.1:0"
         self.start()
 
     def start(self):
-        command = [BINARY, "serve", "--listen", self.listen, "--data-dir", self.data, *self.flags]
+        command = [BINARY, "serve", "--listen", self.listen, *self.store, *self.flags]
         self.process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
         atexit.register(self.process.kill)
         line = self.process.stdout.readline()
