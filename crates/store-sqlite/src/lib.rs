@@ -18,10 +18,12 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
 
+mod backup;
 mod catalogue;
 mod checkpoint;
 mod chunk;
 mod connection;
+mod copying;
 mod directory;
 mod error;
 mod factory;
@@ -29,15 +31,20 @@ mod lineage;
 #[cfg(feature = "power-cut")]
 pub mod power_cut;
 mod reader;
+mod restore;
 mod row;
 mod scan;
 mod schema;
 mod segment;
 mod settings;
+mod snapshot;
 mod space;
 mod store;
 mod trigger;
 mod write;
 
+pub use backup::UNFINISHED;
 pub use factory::SqliteFactory;
+pub use restore::SqliteBackup;
 pub use settings::{SqliteSettings, Synchronous};
+pub use snapshot::SqliteSnapshots;

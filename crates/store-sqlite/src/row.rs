@@ -35,6 +35,9 @@ pub(crate) const QUEUE_COLUMNS: &str = "queue.number, name, uid, generation, rev
      completed, cancelled, waiting_bytes, leased_bytes, dead_bytes, finished_bytes, total_sent, total_delivered, total_undone, total_acked, total_dead, total_expired, \
      consumer_seen_at, dead_purged_through, position, role, parent, log, start";
 
+/// How many they are.
+pub(crate) const QUEUE_COLUMN_COUNT: usize = 36;
+
 /// A delivery, from [`DELIVERY_COLUMNS`].
 pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
     let priority: i64 = row.get(3)?;

@@ -6,6 +6,7 @@
 //! Invariant: each index set holds exactly the keys of the rows that belong in it (`memory/environment.rs`).
 
 mod environment;
+mod snapshot;
 mod store;
 
 use std::collections::BTreeMap;
