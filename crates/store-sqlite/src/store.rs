@@ -224,6 +224,10 @@ impl Store for SqliteStore {
         Ok(progress)
     }
 
+    fn end_copy(&mut self) {
+        self.copying = None;
+    }
+
     fn close(mut self: Box<Self>) -> Result<(), StoreError> {
         self.copying = None;
         self.open.place.witnesses.note(&self.file, &self.mark);

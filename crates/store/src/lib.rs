@@ -153,6 +153,9 @@ pub trait Store: Send {
         Err(no_copies())
     }
 
+    /// Gives up a copy that is under way, if there is one.
+    fn end_copy(&mut self) {}
+
     /// Puts everything in order and lets go. Dropping a store without this is a crash, which loses nothing.
     ///
     /// # Errors

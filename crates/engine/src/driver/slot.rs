@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::StampClock;
 use crate::commit::CommitFailure;
+use crate::driver::backup::CopyJob;
 use crate::driver::pools::ReadJob;
 use crate::driver::survey::{Asked, Seen};
 use crate::driver::turn::Turn;
@@ -60,6 +61,7 @@ pub(crate) struct Brought {
     pub(crate) abandoned: Vec<Ticket>,
     pub(crate) events: Vec<(u64, Event)>,
     pub(crate) asked: Vec<Asked>,
+    pub(crate) copies: Vec<CopyJob>,
     pub(crate) close: Vec<oneshot::Sender<()>>,
     /// Close the environment if it is idle and this is still the same opening of it.
     pub(crate) close_if_idle: Option<u64>,
@@ -147,6 +149,8 @@ pub(crate) struct Slot {
     pub(crate) enough: AtomicUsize,
     open: AtomicBool,
     failed: AtomicBool,
+    /// Copies that are made of it, or are about to.
+    pub(crate) copies: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for Slot {
@@ -181,6 +185,7 @@ impl Slot {
             enough: AtomicUsize::new(0),
             open: AtomicBool::new(false),
             failed: AtomicBool::new(false),
+            copies: Arc::default(),
         }
     }
 
