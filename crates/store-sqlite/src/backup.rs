@@ -20,7 +20,7 @@ use crate::copying::Copying;
 use crate::error::{before_commit, of_file};
 use crate::factory::Place;
 use crate::schema::{APPLICATION_ID, LAYOUT};
-use crate::snapshot::{self, kind_name};
+use crate::snapshot;
 
 /// What `backup.json` says it is. The number rises when its form changes.
 const FORMAT: &str = "millpond backup, sqlite, version 1";
@@ -217,7 +217,7 @@ fn hex(bytes: &[u8]) -> String {
 
 impl Entry {
     fn to_json(&self) -> Value {
-        let counts = self.of.counts.iter().map(|(kind, count)| (kind_name(kind).to_owned(), count.into()));
+        let counts = self.of.counts.iter().map(|(kind, count)| (kind.word().to_owned(), count.into()));
         json!({
             "name": self.of.environment,
             "file": self.file,
@@ -233,7 +233,7 @@ impl Entry {
         let number = |name: &str| value.get(name)?.as_u64();
         let mut counts = RowCounts::default();
         for kind in RowKind::ALL {
-            counts.add(kind, value.get("rows")?.get(kind_name(kind))?.as_u64()?);
+            counts.add(kind, value.get("rows")?.get(kind.word())?.as_u64()?);
         }
         let of = BackedUp {
             environment: text("name")?,

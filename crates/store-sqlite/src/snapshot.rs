@@ -155,7 +155,7 @@ pub(crate) fn head(connection: &Connection) -> Result<SnapshotHead, StoreError> 
     let (environment, commit) = connection.query_row(sql, [], read).map_err(before_commit(context))?;
     let mut head = SnapshotHead { commit, environment, ..SnapshotHead::default() };
     for kind in RowKind::ALL {
-        let sql = format!("select count(*) from {}", kind_name(kind));
+        let sql = format!("select count(*) from {}", kind.word());
         let count = connection.query_row(&sql, [], |row| row.get::<_, i64>(0));
         head.counts.add(kind, count.map_err(before_commit(context))?.cast_unsigned());
     }
@@ -168,21 +168,6 @@ pub(crate) fn head(connection: &Connection) -> Result<SnapshotHead, StoreError> 
             let context = format!("message {sequence} has no delivery");
             Err(StoreError::new(StoreErrorKind::Corrupt, context))
         }
-    }
-}
-
-/// What a kind is called: its table.
-pub(crate) fn kind_name(kind: RowKind) -> &'static str {
-    match kind {
-        RowKind::Queue => "queue",
-        RowKind::Segment => "segment",
-        RowKind::Run => "run",
-        RowKind::Trigger => "trigger",
-        RowKind::Secret => "secret",
-        RowKind::Dedup => "dedup",
-        RowKind::Chunk => "chunk",
-        RowKind::Upload => "upload",
-        RowKind::Delivery => "delivery",
     }
 }
 
@@ -227,9 +212,10 @@ fn page_sql(kind: RowKind, is_first: bool) -> String {
         RowKind::Upload => "sequence, chunks".to_owned(),
         RowKind::Delivery => DELIVERY_COLUMNS.to_owned(),
     };
+    // Tables are called by the words for what is in them.
     let table = match kind {
         RowKind::Queue => "queue left join counters on counters.queue = number",
-        other => kind_name(other),
+        other => other.word(),
     };
     let key = key_columns(kind).join(", ");
     let behind = if is_first {

@@ -93,6 +93,22 @@ impl RowKind {
         Self::Delivery,
     ];
 
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Segment => "segment",
+            Self::Run => "run",
+            Self::Trigger => "trigger",
+            Self::Secret => "secret",
+            Self::Dedup => "dedup",
+            Self::Chunk => "chunk",
+            Self::Upload => "upload",
+            Self::Delivery => "delivery",
+        }
+    }
+
     /// What comes behind it.
     #[must_use]
     pub fn next(self) -> Option<Self> {
