@@ -47,7 +47,8 @@ pub fn import(
     let end = loop {
         match lines.next()? {
             Line::Row(line) => {
-                let row = line.row().map_err(|field| lines.wrong(format!("{field} is none of this version")))?;
+                let row =
+                    line.row().map_err(|field| lines.wrong(format!("{field} is none of this version")))?;
                 page.take(row).map_err(|what| lines.wrong(what))?;
             }
             Line::Check(check) => {
@@ -158,7 +159,8 @@ impl Lines<'_> {
     /// The last line is the end, and says the same as the rest.
     fn end(&mut self, end: &End, counts: RowCounts, header: &Header) -> Result<(), MoveError> {
         self.check(&end.sha256)?;
-        if end.lines + 1 != self.checksum.lines || end.rows != Counts::of(&counts) || end.rows != header.rows {
+        if end.lines + 1 != self.checksum.lines || end.rows != Counts::of(&counts) || end.rows != header.rows
+        {
             return Err(self.wrong("it counts other lines or rows than there are"));
         }
         let more = self.from.fill_buf().map_err(MoveError::Read)?;

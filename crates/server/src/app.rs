@@ -24,8 +24,8 @@ use crate::error::ApiError;
 use crate::extract::{self, Environment};
 use crate::guard::AllowedHosts;
 use crate::handlers::{
-    backups, cache, data, dead_letters, deployments, environments, health, list_queues, messages, metrics, openapi,
-    queues, signing_secret, triggers, update_queue,
+    backups, cache, data, dead_letters, deployments, environments, health, list_queues, messages, metrics,
+    openapi, queues, signing_secret, triggers, update_queue,
 };
 use crate::metrics::Metrics;
 use crate::paths;

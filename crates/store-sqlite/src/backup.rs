@@ -179,10 +179,7 @@ pub(crate) fn check_marks(connection: &Connection, path: &Path) -> Result<(), St
 }
 
 /// Has SQLite check every page, and counts rows.
-pub(crate) fn check(
-    connection: &Connection,
-    path: &Path,
-) -> Result<(CommitSequence, RowCounts), StoreError> {
+pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(CommitSequence, RowCounts), StoreError> {
     let failed = |error| before_commit("checking a copy")(error);
     let found: String =
         connection.query_row("pragma integrity_check(1)", [], |row| row.get(0)).map_err(failed)?;
@@ -251,9 +248,7 @@ impl Entry {
 pub(crate) fn manifest(directory: &Path) -> Result<Vec<Entry>, StoreError> {
     let path = directory.join(MANIFEST);
     let text = fs::read_to_string(&path).map_err(of_file(format!("reading {}", path.display())))?;
-    let corrupt = |why: &str| {
-        StoreError::new(StoreErrorKind::Corrupt, format!("{} {why}", path.display()))
-    };
+    let corrupt = |why: &str| StoreError::new(StoreErrorKind::Corrupt, format!("{} {why}", path.display()));
     let value: Value = serde_json::from_str(&text).map_err(|_| corrupt("is not JSON"))?;
     let format = value.get("format").and_then(Value::as_str);
     if format != Some(FORMAT) {

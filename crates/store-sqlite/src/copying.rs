@@ -1,6 +1,9 @@
 //! A copy of a database, page by page, on the connection that writes it: SQLite then copies again what that connection
 //! changes meanwhile, where a copy on any other connection would begin anew with every commit (design-holes B15).
-#![allow(unsafe_code, reason = "rusqlite's binding borrows the connection that has to commit between two steps")]
+#![allow(
+    unsafe_code,
+    reason = "rusqlite's binding borrows the connection that has to commit between two steps"
+)]
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -111,9 +114,8 @@ mod tests {
         drop(copying);
         let copy = Connection::open(path).expect("it opens");
         let count = "select count(*), min(n), max(n) from t";
-        let found: (i64, i64, i64) = copy
-            .query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .expect("it is read");
+        let found: (i64, i64, i64) =
+            copy.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).expect("it is read");
         assert_eq!(found, (200, next - 200, next - 1));
     }
 

@@ -7,6 +7,7 @@
 //! DATA_DIR/environments/<random>.sqlite   the rows of one environment (`schema.rs`)
 //! DATA_DIR/lineage/<random>               tells a restart from a restored copy (`lineage.rs`)
 //! DATA_DIR/reserve                        room given up when the disk is full (`space.rs`)
+//! DATA_DIR/backups/                       where a server puts backups unless it is told (`backup.rs`)
 //! ```
 //!
 //! One [`ChangeSet`](millpond_core::ChangeSet) is one transaction in WAL mode with `synchronous=FULL`, whose first

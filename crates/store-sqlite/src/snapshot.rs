@@ -46,11 +46,8 @@ impl SqliteSnapshots {
             return Ok(Self { place: Source::Backup(SqliteBackup::open(path)?) });
         }
         let lock = directory::take_existing(path)?;
-        let catalogue = Database {
-            path: path.join("catalogue.sqlite"),
-            vfs: None,
-            synchronous: Synchronous::Full,
-        };
+        let catalogue =
+            Database { path: path.join("catalogue.sqlite"), vfs: None, synchronous: Synchronous::Full };
         let catalogue = Catalogue::open(&catalogue, Missing::IsLost)?;
         Ok(Self {
             place: Source::Directory { catalogue, environments: path.join("environments"), _lock: lock },

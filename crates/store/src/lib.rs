@@ -46,9 +46,7 @@ use millpond_core::{ChangeSet, Page, RowKey, Rows, Scan};
 pub use backup::{BackedUp, Backup, CopyProgress};
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::{MemoryDisk, MemoryDump, MemoryStore};
-pub use snapshot::{
-    PAGE_BYTES, PAGE_ROWS, RowCounts, RowKind, Snapshot, SnapshotHead, Snapshots, StoredRow,
-};
+pub use snapshot::{PAGE_BYTES, PAGE_ROWS, RowCounts, RowKind, Snapshot, SnapshotHead, Snapshots, StoredRow};
 
 /// What an owner finds when it opens an environment.
 #[derive(Clone, PartialEq, Eq, Debug)]

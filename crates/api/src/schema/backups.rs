@@ -6,11 +6,7 @@ use super::{about, answer, component, count, nullable, time, words};
 use crate::backup::BackupState;
 
 pub(super) fn all() -> Vec<(&'static str, Value)> {
-    vec![
-        ("BackedUpEnvironment", environment()),
-        ("Backup", backup()),
-        ("BackupProgress", progress()),
-    ]
+    vec![("BackedUpEnvironment", environment()), ("Backup", backup()), ("BackupProgress", progress())]
 }
 
 fn string() -> Value {

@@ -75,9 +75,13 @@ impl Backup {
         let mut backup = wiring::begin_backup(&directory, to).map_err(failed)?;
         let known = backup.environments().map_err(failed)?;
         if let Some(name) = self.environments.iter().find(|name| !known.contains(name)) {
-            return Err(Failure::new(Exit::Refused, format!("cannot {WHAT}"), format!("there is no environment {name}"))
-                .detail(known)
-                .advise("name one of those above, or none for all"));
+            return Err(Failure::new(
+                Exit::Refused,
+                format!("cannot {WHAT}"),
+                format!("there is no environment {name}"),
+            )
+            .detail(known)
+            .advise("name one of those above, or none for all"));
         }
         let names = if self.environments.is_empty() { &known } else { &self.environments };
         let bar = progress::of_pages();

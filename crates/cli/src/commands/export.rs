@@ -44,11 +44,15 @@ impl Export {
         let to_stdout = self.to == Path::new("-");
         if to_stdout && self.format.json {
             let why = "stdout is for the export itself";
-            return Err(Failure::usage(format!("cannot {WHAT}"), why).advise("leave --json away, or name a file"));
+            return Err(
+                Failure::usage(format!("cannot {WHAT}"), why).advise("leave --json away, or name a file")
+            );
         }
         if !to_stdout && self.to.exists() {
             let why = format!("{} is there already", self.to.display());
-            return Err(Failure::new(Exit::Refused, format!("cannot {WHAT}"), why).advise("name another file"));
+            return Err(
+                Failure::new(Exit::Refused, format!("cannot {WHAT}"), why).advise("name another file")
+            );
         }
         let snapshots = wiring::snapshots(&self.data_dir).map_err(|error| store_failure(WHAT, &error))?;
         let name = self.name(snapshots.as_ref())?;
@@ -86,7 +90,8 @@ impl Export {
         let unfinished = PathBuf::from(unfinished);
         let failed = |error: io::Error| {
             let why = format!("{}: {error}", unfinished.display());
-            Failure::new(Exit::Refused, format!("cannot {WHAT}"), why).advise("check the path, and the room there")
+            Failure::new(Exit::Refused, format!("cannot {WHAT}"), why)
+                .advise("check the path, and the room there")
         };
         let file = File::create(&unfinished).map_err(failed)?;
         let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);

@@ -59,7 +59,8 @@ impl CopyJob {
     /// One step. `Some`: there is more to do.
     pub(crate) fn step(mut self, store: Option<&mut (dyn Store + 'static)>) -> Option<Self> {
         let Some(store) = store else {
-            let error = StoreError::new(StoreErrorKind::Closed, "the environment was closed while it was copied");
+            let error =
+                StoreError::new(StoreErrorKind::Closed, "the environment was closed while it was copied");
             let _ = self.told.send(Err(error));
             return None;
         };

@@ -18,7 +18,12 @@ use millpond_store_sqlite::{SqliteBackup, SqliteFactory, SqliteSettings, SqliteS
 use crate::support::{ENVIRONMENT, World, send};
 
 fn sqlite(directory: &Path) -> Arc<SqliteFactory> {
-    let settings = SqliteSettings { reserve_bytes: 0, space_low_bytes: 0, space_low_permille: 0, ..SqliteSettings::default() };
+    let settings = SqliteSettings {
+        reserve_bytes: 0,
+        space_low_bytes: 0,
+        space_low_permille: 0,
+        ..SqliteSettings::default()
+    };
     Arc::new(SqliteFactory::open(directory, settings).expect("nobody has it"))
 }
 
@@ -87,7 +92,10 @@ async fn a_store_that_makes_no_copies_says_so_and_an_environment_that_is_not_the
     let to = directory.path().join("backup");
     let world = World::over(Arc::new(MemoryDisk::new())).await;
     let refused = world.engine.back_up(&to, &[], &mut |_| {}).await.expect_err("it cannot");
-    assert!(matches!(&refused, EngineError::Unavailable(why) if why.contains("makes no copies")), "{refused}");
+    assert!(
+        matches!(&refused, EngineError::Unavailable(why) if why.contains("makes no copies")),
+        "{refused}"
+    );
 
     let world = World::over(sqlite(&directory.path().join("data"))).await;
     let none = "orgs/o/projects/p/envs/none".to_owned();
@@ -96,7 +104,10 @@ async fn a_store_that_makes_no_copies_says_so_and_an_environment_that_is_not_the
     assert_eq!(std::fs::read_dir(directory.path()).expect("it is read").count(), 1, "nothing is left");
     world.engine.back_up(&to, &[], &mut |_| {}).await.expect("it is made");
     let refused = world.engine.back_up(&to, &[], &mut |_| {}).await.expect_err("it is there");
-    assert!(matches!(&refused, EngineError::Unavailable(why) if why.contains("is there already")), "{refused}");
+    assert!(
+        matches!(&refused, EngineError::Unavailable(why) if why.contains("is there already")),
+        "{refused}"
+    );
 }
 
 /// Copy, a lease that the copy knows nothing of, restore with clocks that stand behind it.

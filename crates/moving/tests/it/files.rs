@@ -11,7 +11,8 @@ use crate::world::{NAME, export_of, found, import_of, memory, moved};
 /// Whether nobody would take what is there for a whole environment.
 fn is_unfinished_or_empty(target: &MemoryDisk) -> bool {
     let dump = target.dump(NAME);
-    dump.environment.incarnation == Incarnation::IMPORTING || (dump.queues.is_empty() && dump.deliveries.is_empty())
+    dump.environment.incarnation == Incarnation::IMPORTING
+        || (dump.queues.is_empty() && dump.deliveries.is_empty())
 }
 
 /// Positions behind each line break.
@@ -56,7 +57,9 @@ fn any_altered_byte_is_noticed_and_the_line_named() {
         altered[at] ^= 1;
         let target = MemoryDisk::new();
         match import_of(&altered, &target).expect_err("a byte is another") {
-            MoveError::Altered { from, to } => assert!((from..=to).contains(&line_of(at)), "{at}: {from} to {to}"),
+            MoveError::Altered { from, to } => {
+                assert!((from..=to).contains(&line_of(at)), "{at}: {from} to {to}")
+            }
             MoveError::Line { line, what } => assert_eq!(line, line_of(at), "{at}: {what}"),
             other => panic!("byte {at}: {other}"),
         }

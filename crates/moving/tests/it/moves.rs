@@ -45,7 +45,8 @@ proptest! {
 fn a_backlog_of_many_pages_arrives_and_progress_is_told() {
     let source = memory(1, 4_321);
     let (mut file, mut told) = (Vec::new(), Vec::new());
-    let made = export(&source, NAME, ORIGIN, &mut file, &mut |progress| told.push(progress)).expect("it works");
+    let made =
+        export(&source, NAME, ORIGIN, &mut file, &mut |progress| told.push(progress)).expect("it works");
     assert!(told.len() > 5 && told.is_sorted_by_key(|progress| progress.rows), "{told:?}");
     let last = told.last().expect("there is one");
     assert_eq!((last.rows, last.rows_total), (made.counts.total(), made.counts.total()));

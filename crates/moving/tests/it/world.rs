@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use millpond_core::id::{LeaseGeneration, QueueNumber, Sequence};
 use millpond_core::remembered::Remembered;
-use millpond_core::row::{Data, DataKind, DeliveryState, Hold, MessageContent, MessageRow, QueueRow, UploadRow};
+use millpond_core::row::{
+    Data, DataKind, DeliveryState, Hold, MessageContent, MessageRow, QueueRow, UploadRow,
+};
 use millpond_core::time::Timestamp;
 use millpond_core::{ChangeSet, DeliveryChange};
 use millpond_moving::{MoveError, MoveProgress, Moved, Origin, export, import};
 use millpond_store::{MemoryDisk, MemoryDump, SnapshotHead, Snapshots, StoreFactory, StoredRow};
 use millpond_store_conformance::rows::{
-    Owner, at, call, chunk, counters, dedup, delivery, odd_delivery, odd_queue, odd_trigger, progress, queue, run,
-    secret, segment, trigger,
+    Owner, at, call, chunk, counters, dedup, delivery, odd_delivery, odd_queue, odd_trigger, progress, queue,
+    run, secret, segment, trigger,
 };
 use millpond_store_sqlite::SqliteSettings;
 
@@ -71,9 +73,10 @@ fn others(draw: &mut Draw, changes: &mut ChangeSet) {
     if draw.below(2) == 0 {
         changes.secret = Some(secret(5));
     }
-    for (number, answer) in [Remembered::Done, Remembered::Purged(draw.below(1 << 50)), Remembered::MessageDeleted]
-        .into_iter()
-        .enumerate()
+    for (number, answer) in
+        [Remembered::Done, Remembered::Purged(draw.below(1 << 50)), Remembered::MessageDeleted]
+            .into_iter()
+            .enumerate()
     {
         changes.dedup_put.push(call(&format!("ü'{number}"), answer, -5));
     }
@@ -109,7 +112,8 @@ fn one(draw: &mut Draw, changes: &mut ChangeSet, sequence: u64) {
 fn message(draw: &mut Draw, sequence: u64) -> (MessageRow, u32) {
     let kinds = [DataKind::None, DataKind::Json, DataKind::Text, DataKind::Binary];
     let data_kind = kinds[usize::try_from(draw.below(4)).expect("small")];
-    let bytes: Vec<u8> = (0..draw.below(300)).map(|n| u8::try_from((n ^ sequence) & 255).expect("a byte")).collect();
+    let bytes: Vec<u8> =
+        (0..draw.below(300)).map(|n| u8::try_from((n ^ sequence) & 255).expect("a byte")).collect();
     let (data, chunks, beside) = match draw.below(4) {
         // The store puts it into a chunk.
         0 => (Data::Whole(bytes.into()), 1, 0),
@@ -129,7 +133,12 @@ pub(crate) fn memory(seed: u64, deliveries: u64) -> MemoryDisk {
 }
 
 pub(crate) fn settings() -> SqliteSettings {
-    SqliteSettings { reserve_bytes: 0, space_low_bytes: 0, space_low_permille: 0, ..SqliteSettings::default() }
+    SqliteSettings {
+        reserve_bytes: 0,
+        space_low_bytes: 0,
+        space_low_permille: 0,
+        ..SqliteSettings::default()
+    }
 }
 
 pub(crate) fn export_of(from: &dyn Snapshots) -> Vec<u8> {

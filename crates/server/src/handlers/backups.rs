@@ -28,9 +28,10 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
     extract::check_no_fields(&triggers::body_of(&app, &parts, body).await?)?;
     match backups.begin(&app.engine, environments) {
         Ok(begun) => Ok(json(begun.render())),
-        Err(NotBegun::Running(name)) => {
-            Err(ApiError::new(ErrorCode::InvalidState, format!("{name} is being made; one is made at a time")))
-        }
+        Err(NotBegun::Running(name)) => Err(ApiError::new(
+            ErrorCode::InvalidState,
+            format!("{name} is being made; one is made at a time"),
+        )),
         Err(NotBegun::Directory(error)) => {
             Err(ApiError::internal(format!("the directory of backups cannot be used: {error}")))
         }

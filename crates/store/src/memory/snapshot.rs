@@ -30,8 +30,11 @@ struct MemorySnapshot {
 
 impl MemorySnapshot {
     fn new(dump: MemoryDump) -> Self {
-        let mut head =
-            SnapshotHead { commit: dump.commit, environment: dump.environment.clone(), ..SnapshotHead::default() };
+        let mut head = SnapshotHead {
+            commit: dump.commit,
+            environment: dump.environment.clone(),
+            ..SnapshotHead::default()
+        };
         let rows = rows(dump);
         for row in &rows {
             head.counts.add(row.kind(), 1);
