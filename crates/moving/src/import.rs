@@ -53,7 +53,7 @@ pub fn import(
             }
             Line::Check(check) => {
                 lines.check(&check.sha256)?;
-                target.end_page(&mut lines, &check, &mut page)?;
+                target.end_page(&lines, &check, &mut page)?;
                 page.counts.iter().for_each(|(kind, rows)| counts.add(kind, rows));
                 page.counts = RowCounts::default();
                 progress(MoveProgress { rows: counts.total(), rows_total });

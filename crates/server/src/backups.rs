@@ -151,3 +151,31 @@ fn id_of(millis: i64, directory: &Path) -> String {
     });
     ids.into_iter().find(|id| !directory.join(id).exists()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use millpond_engine::EngineSettings;
+    use millpond_store::MemoryDisk;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn while_one_is_made_no_other_is_begun() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let engine = Engine::start(EngineSettings::default(), Arc::new(MemoryDisk::new()));
+        let backups = Arc::new(Backups::new(directory.path().to_owned()));
+        // On this one thread the first is not worked on before something is awaited.
+        let first = backups.begin(&engine, Vec::new()).unwrap_or_else(|_| panic!("none is being made"));
+        let second = backups.begin(&engine, Vec::new());
+        assert!(matches!(second, Err(NotBegun::Running(name)) if name == first.name));
+    }
+
+    #[test]
+    fn an_id_is_a_time_that_no_backup_has() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let first = id_of(1_796_095_363_091, directory.path());
+        assert_eq!(first, "20261201t032243091z");
+        std::fs::create_dir(directory.path().join(&first)).expect("it is made");
+        assert_eq!(id_of(1_796_095_363_091, directory.path()), "20261201t032243092z");
+    }
+}

@@ -152,7 +152,9 @@ pub trait Store: Send {
     }
 
     /// Gives up a copy that is under way, if there is one.
-    fn end_copy(&mut self) {}
+    fn end_copy(&mut self) {
+        // There is none.
+    }
 
     /// Puts everything in order and lets go. Dropping a store without this is a crash, which loses nothing.
     ///

@@ -99,7 +99,11 @@ async fn a_store_that_makes_no_copies_says_so_and_an_environment_that_is_not_the
 
     let world = World::over(sqlite(&directory.path().join("data"))).await;
     let none = "orgs/o/projects/p/envs/none".to_owned();
-    let refused = world.engine.back_up(&to, &[none.clone()], &mut |_| {}).await.expect_err("it is not there");
+    let refused = world
+        .engine
+        .back_up(&to, std::slice::from_ref(&none), &mut |_| {})
+        .await
+        .expect_err("it is not there");
     assert_eq!(refused, EngineError::EnvironmentNotFound(none));
     assert_eq!(std::fs::read_dir(directory.path()).expect("it is read").count(), 1, "nothing is left");
     world.engine.back_up(&to, &[], &mut |_| {}).await.expect("it is made");
