@@ -70,6 +70,9 @@ impl LeaseGeneration {
 }
 
 impl Incarnation {
+    /// An import into the environment is not finished: nobody may serve it (docs/decisions/0018).
+    pub const IMPORTING: Self = Self(i64::MAX.cast_unsigned());
+
     /// How long one number stands for.
     pub const PERIOD_MILLIS: i64 = 125;
     /// 2020-01-01, where the numbers start to count.

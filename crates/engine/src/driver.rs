@@ -3,6 +3,7 @@
 //! Each environment has a slot (`driver/slot.rs`) that at most one thread runs at a time. Whoever brings something to a
 //! slot runs it at once if it is idle, or leaves it to the thread that is running it.
 
+mod backup;
 mod counters;
 mod open;
 mod pools;
@@ -25,6 +26,7 @@ use tokio::sync::oneshot;
 use crate::clock::Clock;
 use crate::environment::{PushNotice, command_bytes};
 use crate::{Answer, EngineError, EngineSettings};
+pub use backup::BackupProgress;
 use counters::Counters;
 pub use counters::{EngineMetrics, EngineStats, Failures};
 use pools::{Pools, WriteJob};

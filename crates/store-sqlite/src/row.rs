@@ -36,6 +36,9 @@ pub(crate) const QUEUE_COLUMNS: &str = "queue.number, name, uid, generation, rev
      consumer_seen_at, dead_purged_through, position, role, parent, log, start, \
      settled_by_sql";
 
+/// How many they are.
+pub(crate) const QUEUE_COLUMN_COUNT: usize = 36;
+
 /// A delivery, from [`DELIVERY_COLUMNS`].
 pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
     let priority: i64 = row.get(3)?;

@@ -32,10 +32,13 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
 
+mod backup;
 mod error;
 mod memory;
 pub mod persisted;
+mod snapshot;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,8 +48,10 @@ use millpond_core::row::{
 };
 use millpond_core::{ChangeSet, External, Page, RowKey, Rows, Scan};
 
+pub use backup::{BackedUp, Backup, CopyProgress};
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::{BesideError, MemoryBeside, MemoryDisk, MemoryDump, MemoryStore};
+pub use snapshot::{PAGE_BYTES, PAGE_ROWS, RowCounts, RowKind, Snapshot, SnapshotHead, Snapshots, StoredRow};
 
 /// What an owner finds when it opens an environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -149,6 +154,28 @@ pub trait Store: Send {
     /// `Unavailable`, `Closed`.
     fn stats(&mut self) -> Result<StoreStats, StoreError>;
 
+    /// Begins a copy of all rows in a new file, which [`Store::copy_on`] carries on while commits go on. It ends up as of its last
+    /// step. One that is under way is given up.
+    ///
+    /// # Errors
+    /// `Unavailable`: also if this store makes no copies of itself. `Full`, `Corrupt`, `Closed`.
+    fn begin_copy(&mut self, _to: &Path) -> Result<(), StoreError> {
+        Err(no_copies())
+    }
+
+    /// Copies so many pages more, between two commits.
+    ///
+    /// # Errors
+    /// As [`Store::begin_copy`], also if there is no copy under way; the copy is given up.
+    fn copy_on(&mut self, _pages: u32) -> Result<CopyProgress, StoreError> {
+        Err(no_copies())
+    }
+
+    /// Gives up a copy that is under way, if there is one.
+    fn end_copy(&mut self) {
+        // There is none.
+    }
+
     /// Puts everything in order and lets go. Dropping a store without this is a crash, which loses nothing.
     ///
     /// # Errors
@@ -240,4 +267,16 @@ pub trait StoreFactory: Send + Sync {
     /// # Errors
     /// `Unavailable`.
     fn due_environments(&self, now: i64, limit: usize) -> Result<Vec<String>, StoreError>;
+
+    /// Begins a backup in a directory that is not there yet.
+    ///
+    /// # Errors
+    /// `Unavailable`: also if this place makes no backups. `Full`.
+    fn begin_backup(&self, _to: &Path) -> Result<Box<dyn Backup>, StoreError> {
+        Err(no_copies())
+    }
+}
+
+fn no_copies() -> StoreError {
+    StoreError::new(StoreErrorKind::Unavailable, "this store makes no copies of itself")
 }

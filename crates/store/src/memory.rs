@@ -8,6 +8,7 @@
 mod beside;
 mod environment;
 mod intake;
+mod snapshot;
 mod store;
 
 use std::collections::BTreeMap;

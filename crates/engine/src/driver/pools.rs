@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::EngineSettings;
 use crate::commit::{CommitFailure, commit};
+use crate::driver::backup::CopyJob;
 use crate::driver::counters::Committed;
 use crate::driver::lock;
 use crate::driver::slot::{Event, Slot};
@@ -33,6 +34,7 @@ pub(crate) enum WriteWork {
         /// By the monotonic clock.
         handed_over_at: Duration,
     },
+    Copy(CopyJob),
     Space,
 }
 
@@ -135,6 +137,16 @@ fn run_write(job: WriteJob) {
         (WriteWork::Commit { changes, .. }, None) => {
             let error = StoreError::new(StoreErrorKind::Closed, "commit");
             Event::Committed(changes.commit, Err(CommitFailure { unknown: false, error }))
+        }
+        (WriteWork::Copy(copy), store) => {
+            let left = copy.step(store.map(|(_, store)| store.as_mut()));
+            drop(held);
+            // Behind the commits that wait.
+            if let (Some(left), Some(shared)) = (left, job.slot.shared.upgrade()) {
+                let (slot, opening) = (Arc::clone(&job.slot), job.opening);
+                shared.write(&job.slot, WriteJob { slot, opening, work: WriteWork::Copy(left) });
+            }
+            return;
         }
         (WriteWork::Space, Some((_, store))) => match measure(&job.slot, store.as_mut()) {
             Some(event) => event,

@@ -67,6 +67,7 @@ impl Slot {
         }
         self.step(shared, state, &mut actions);
         self.survey(shared, state, inbox.asked);
+        self.copy(shared, state, inbox.copies);
         self.finish(shared, state, inbox.close_if_idle);
     }
 
@@ -241,7 +242,9 @@ impl Slot {
                 let environment = &open.environment;
                 self.enough.store(environment.wants_mail(), Ordering::SeqCst);
                 let close = if state.closing.is_empty() {
-                    close_if_idle == Some(state.opening) && environment.is_idle()
+                    close_if_idle == Some(state.opening)
+                        && environment.is_idle()
+                        && self.copies.load(Ordering::Acquire) == 0
                 } else {
                     environment.is_settled()
                 };

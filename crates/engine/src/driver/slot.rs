@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::StampClock;
 use crate::commit::CommitFailure;
+use crate::driver::backup::CopyJob;
 use crate::driver::pools::ReadJob;
 use crate::driver::survey::{Asked, Seen};
 use crate::driver::turn::Turn;
@@ -61,6 +62,7 @@ pub(crate) struct Brought {
     pub(crate) abandoned: Vec<Ticket>,
     pub(crate) events: Vec<(u64, Event)>,
     pub(crate) asked: Vec<Asked>,
+    pub(crate) copies: Vec<CopyJob>,
     pub(crate) close: Vec<oneshot::Sender<()>>,
     /// External commands may have come.
     pub(crate) woken: bool,
@@ -151,6 +153,8 @@ pub(crate) struct Slot {
     pub(crate) enough: AtomicUsize,
     open: AtomicBool,
     failed: AtomicBool,
+    /// Copies that are made of it, or are about to.
+    pub(crate) copies: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for Slot {
@@ -185,6 +189,7 @@ impl Slot {
             enough: AtomicUsize::new(0),
             open: AtomicBool::new(false),
             failed: AtomicBool::new(false),
+            copies: Arc::default(),
         }
     }
 

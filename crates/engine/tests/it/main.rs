@@ -4,6 +4,7 @@ mod support;
 mod uploads;
 
 mod answers;
+mod backups;
 mod bulk;
 mod embedding;
 mod environments;
