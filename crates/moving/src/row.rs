@@ -51,6 +51,7 @@ pub(crate) struct QueueLine {
     dead_purged_through: u64,
     deleted: bool,
     sweep_owed: bool,
+    settled_by_sql: bool,
     counters: Option<CountersLine>,
 }
 
@@ -288,6 +289,7 @@ fn queue_line(row: QueueRow, counters: Option<&CountersRow>) -> QueueLine {
         dead_purged_through: row.dead_purged_through.0,
         deleted: row.deleted,
         sweep_owed: row.sweep_owed,
+        settled_by_sql: row.settled_by_sql,
         counters: counters.map(counters_line),
     }
 }
@@ -310,6 +312,7 @@ fn queue(line: QueueLine) -> Result<(QueueRow, Option<CountersRow>), &'static st
         dead_purged_through: Sequence(line.dead_purged_through),
         deleted: line.deleted,
         sweep_owed: line.sweep_owed,
+        settled_by_sql: line.settled_by_sql,
     };
     Ok((row, line.counters.map(|line| counters(number, &line))))
 }
