@@ -177,7 +177,7 @@ impl Engine {
     /// # Errors
     /// `Unavailable`, `Full`.
     pub async fn create_environment(&self, environment: &str) -> Result<bool, EngineError> {
-        self.shared.create_environment(environment)
+        self.shared.create_environment(environment).await
     }
 
     /// Looks after all environments now, as is done once a second: room, idle ones, what is due in closed ones; and lets

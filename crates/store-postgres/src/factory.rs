@@ -131,6 +131,10 @@ impl StoreFactory for PostgresFactory {
         }
     }
 
+    fn hold(&self) -> Option<u64> {
+        self.place.presence.hold()
+    }
+
     fn watch(&self, wake: Wake) {
         let mut watching = lock(&self.place.watching);
         if watching.is_some() {

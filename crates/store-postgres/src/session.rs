@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::{poll_fn, try_join_all};
 use millpond_store::{StoreError, StoreErrorKind};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
@@ -37,7 +37,17 @@ pub(crate) struct Session {
     statements: HashMap<&'static str, Statement>,
     heard: Arc<Heard>,
     answer_timeout: Duration,
-    runtime: Runtime,
+    /// `None`: it is being dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Without waiting, which a thread that serves others must not.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl std::fmt::Debug for Session {
@@ -54,8 +64,8 @@ impl Session {
             StoreError::new(StoreErrorKind::Unavailable, "starting a connection").with_source(error)
         })?;
         let heard = Arc::new(Heard::default());
-        let client = runtime.block_on(connect(target, settings, &heard))?;
-        let statements = HashMap::new();
+        let client = block_on(&runtime, connect(target, settings, &heard))?;
+        let (statements, runtime) = (HashMap::new(), Some(runtime));
         let session = Self { client, statements, heard, answer_timeout: settings.answer_timeout, runtime };
         session.batch(&preparation(&settings.schema), "preparing a connection")?;
         Ok(session)
@@ -67,7 +77,7 @@ impl Session {
     }
 
     /// Runs one statement, by its text.
-    pub(crate) fn query<T: ?Sized + ToStatement>(
+    pub(crate) fn query<T: ?Sized + ToStatement + Sync>(
         &self,
         sql: &T,
         values: Values<'_>,
@@ -77,9 +87,9 @@ impl Session {
     }
 
     /// Waits for answers from the database; a bounded time.
-    pub(crate) fn wait<T>(
+    pub(crate) fn wait<T: Send>(
         &self,
-        work: impl Future<Output = Result<T, Error>>,
+        work: impl Future<Output = Result<T, Error>> + Send,
         context: &'static str,
     ) -> Result<T, StoreError> {
         match self.run(work) {
@@ -89,8 +99,9 @@ impl Session {
     }
 
     /// Waits for answers from the database; `None`: none came in time, and the connection is of no use any more.
-    pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        self.runtime.block_on(async { timeout(self.answer_timeout, work).await }).ok()
+    pub(crate) fn run<T: Send>(&self, work: impl Future<Output = T> + Send) -> Option<T> {
+        let runtime = self.runtime.as_ref()?;
+        block_on(runtime, async { timeout(self.answer_timeout, work).await }).ok()
     }
 
     /// Prepares what is not prepared yet, all at once.
@@ -139,12 +150,25 @@ impl Session {
             }
         };
         // It came, or the time is over: the caller looks in either case.
-        let _: Result<(), _> = self.runtime.block_on(async { timeout(most, came).await });
+        if let Some(runtime) = &self.runtime {
+            let _: Result<(), _> = block_on(runtime, async { timeout(most, came).await });
+        }
     }
 }
 
 /// How often a thread that waits for a notification sees whether the driver has got one.
 const NOTIFICATION_LOOK: Duration = Duration::from_millis(2);
+
+/// Waits on this thread, or, where it belongs to another runtime, on one of its own.
+fn block_on<T: Send>(runtime: &Runtime, work: impl Future<Output = T> + Send) -> T {
+    if Handle::try_current().is_err() {
+        return runtime.block_on(work);
+    }
+    std::thread::scope(|scope| match scope.spawn(|| runtime.block_on(work)).join() {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
 
 async fn connect(
     target: &Target,

@@ -254,6 +254,12 @@ pub trait StoreFactory: Send + Sync {
     /// `Unavailable` (also if it is not known), `Full`.
     fn set_next_due(&self, environment: &str, next_due: Option<i64>) -> Result<(), StoreError>;
 
+    /// Counts how often this process came to own the place; `None`: it does not own it right now, or has not made sure of that in
+    /// time. What was read or opened under another hold may be of the past, and is told to nobody (design-holes A7).
+    fn hold(&self) -> Option<u64> {
+        Some(0)
+    }
+
     /// From now on `wake` is called whenever the store learns that external commands wait in an environment, open or not: after each
     /// commit that adds some at the latest when the next could be read, and at once for what waits already. It replaces the `wake`
     /// before it.

@@ -85,6 +85,10 @@ impl StoreFactory for TestStore {
         self.factory().set_next_due(environment, next_due)
     }
 
+    fn hold(&self) -> Option<u64> {
+        self.factory().hold()
+    }
+
     fn watch(&self, wake: Wake) {
         self.factory().watch(wake);
     }

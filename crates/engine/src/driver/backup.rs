@@ -130,7 +130,7 @@ impl Shared {
         name: &str,
         to: PathBuf,
     ) -> Result<UnboundedReceiver<Result<CopyProgress, StoreError>>, EngineError> {
-        let slot = self.slot(name)?;
+        let slot = self.slot(name).await?;
         let open = KeptOpen::new(&slot);
         // Anything that is answered opens it; this names nothing that there could be.
         self.submit(name, Command::GetQueue { queue: "".into() }).await?;

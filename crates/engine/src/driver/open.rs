@@ -30,6 +30,7 @@ impl Slot {
             _ => None,
         };
         state.opening += 1;
+        let hold = shared.factory.hold();
         match shared.factory.open(&self.name).and_then(finished) {
             Ok((mut store, opened)) => {
                 let restored = opened.lineage == Lineage::Restored;
@@ -54,7 +55,7 @@ impl Slot {
                 state.armed = None;
                 // Being opened is work: whoever was opened for something that is due is not idle.
                 state.last_work = reading.monotonic;
-                state.phase = Phase::Open(Box::new(OpenEnvironment { environment, clock, seen: Vec::new() }));
+                state.phase = Phase::Open(Box::new(OpenEnvironment { environment, clock, hold, seen: Vec::new() }));
                 self.set_failed(false);
                 self.set_open(true);
                 if again {

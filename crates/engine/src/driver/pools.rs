@@ -101,7 +101,7 @@ impl Pools {
     }
 }
 
-fn start(name: &str, body: impl FnOnce() + Send + 'static) {
+pub(crate) fn start(name: &str, body: impl FnOnce() + Send + 'static) {
     let started = thread::Builder::new().name(format!("millpond-{name}")).spawn(body);
     if let Err(error) = started {
         tracing::error!(%error, name, "thread not started");

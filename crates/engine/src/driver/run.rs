@@ -8,6 +8,7 @@ use std::time::Duration;
 use millpond_core::outcome::Grant;
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome, Stamp};
+use millpond_store::{StoreError, StoreErrorKind};
 
 use crate::driver::pools::{ReadJob, ReadWork, WriteJob, WriteWork};
 use crate::driver::slot::{Brought, Caller, Event, Failure, Phase, Slot, State};
@@ -54,6 +55,9 @@ impl Slot {
             left_after.iter().for_each(|&ticket| open.environment.abandon(ticket));
             self.let_go(&mut state.callers, &inbox.abandoned);
             failure = self.take_events(state, inbox.events, &mut actions);
+            if failure.is_none() && shared.factory.hold() != open_hold(state) {
+                failure = Some(Failure::Read(not_held()));
+            }
         } else {
             self.keep_for_later(state, commands, inbox.notices, &inbox.abandoned);
             // After that, so that nothing is kept whose caller is told that nothing was done.
@@ -175,10 +179,16 @@ impl Slot {
 
     pub(super) fn carry_out(self: &Arc<Self>, shared: &Shared, state: &mut State, actions: &mut Vec<Action>) {
         let opening = state.opening;
+        // Somebody else may have had the place meanwhile (design-holes A7): what memory says is of the past.
+        let held = actions.is_empty() || shared.factory.hold() == open_hold(state);
         for action in actions.drain(..) {
             let slot = Arc::clone(self);
             let read = |work| shared.read(ReadJob { slot: Arc::clone(&slot), opening, work });
             match action {
+                Action::Answer(ticket, _) if !held => {
+                    let error = EngineError::Unknown(not_held().to_string());
+                    self.reply(shared, state, ticket, Err(error));
+                }
                 Action::Answer(ticket, answer) => {
                     let answer = self.seal_answer(opening, answer);
                     self.reply(shared, state, ticket, Ok(answer));
@@ -308,6 +318,19 @@ impl Slot {
         state.armed = Some(at);
         shared.timer.arm(self, at, reading.monotonic);
     }
+}
+
+/// The hold under which the environment was opened.
+fn open_hold(state: &State) -> Option<u64> {
+    match &state.phase {
+        Phase::Open(open) => open.hold,
+        Phase::Closed | Phase::Failed(_) => None,
+    }
+}
+
+fn not_held() -> StoreError {
+    let what = "the store could not be reached in time: another server may own it now";
+    StoreError::new(StoreErrorKind::Unavailable, what)
 }
 
 /// Random bits for a stamp: the process's random seed, mixed with what the clocks show.

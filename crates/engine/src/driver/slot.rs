@@ -119,6 +119,8 @@ pub(crate) enum Phase {
 pub(crate) struct OpenEnvironment {
     pub(crate) environment: Environment,
     pub(crate) clock: StampClock,
+    /// The hold of the place under which it was opened.
+    pub(crate) hold: Option<u64>,
     /// Looks whose commit is not durable yet.
     pub(crate) seen: Vec<Seen>,
 }

@@ -164,7 +164,7 @@ fn open_due(shared: &Arc<Shared>, wall_millis: i64) {
     match shared.factory.due_environments(wall_millis, DUE_ENVIRONMENTS) {
         Ok(due) => {
             for environment in due {
-                if let Ok(slot) = shared.slot(&environment)
+                if let Ok(slot) = shared.slot_blocking(&environment)
                     && !slot.is_open()
                 {
                     slot.notify(Command::Tick);
