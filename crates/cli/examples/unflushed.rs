@@ -31,12 +31,23 @@ mod wiring {
 
     use std::sync::Arc;
 
+    use millpond_engine::clock::{Clock, SystemClock};
     use millpond_server::Settings;
     use millpond_store::{StoreError, StoreFactory};
     use millpond_store_sqlite::{SqliteFactory, SqliteSettings, Synchronous};
 
-    pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn StoreFactory>, StoreError> {
+    pub(crate) struct Opened {
+        pub(crate) factory: Arc<dyn StoreFactory>,
+        pub(crate) clock: Arc<dyn Clock>,
+        pub(crate) place: String,
+    }
+
+    pub(crate) fn open_store(settings: &Settings) -> Result<Opened, StoreError> {
         let sqlite = SqliteSettings { synchronous: Synchronous::Off, ..SqliteSettings::default() };
-        Ok(Arc::new(SqliteFactory::open(&settings.data_dir, sqlite)?))
+        Ok(Opened {
+            factory: Arc::new(SqliteFactory::open(&settings.data_dir, sqlite)?),
+            clock: Arc::new(SystemClock::default()),
+            place: settings.data_dir.display().to_string(),
+        })
     }
 }

@@ -28,16 +28,20 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
 }
 
 async fn serve_until_stopped(settings: Settings, mut signals: StopSignals) -> anyhow::Result<()> {
-    let directory = settings.data_dir.display();
-    let store = wiring::open_store(&settings).with_context(|| format!("cannot serve {directory}"))?;
-    let engine = Engine::start(settings.quotas.lay_over(EngineSettings::default()), store);
+    let place = || match &settings.database {
+        Some(database) => format!("schema {} of the database", database.schema),
+        None => settings.data_dir.display().to_string(),
+    };
+    let store = wiring::open_store(&settings).with_context(|| format!("cannot serve {}", place()))?;
+    let engine_settings = settings.quotas.lay_over(EngineSettings::default());
+    let engine = Engine::start_with_clock(engine_settings, store.factory, store.clock);
     let of_regions = settings.vercel_regions.iter().map(|(_, name)| name);
     for name in std::iter::once(&settings.default_environment).chain(of_regions) {
         let name = name.to_string();
         engine
             .create_environment(&name)
             .await
-            .with_context(|| format!("cannot make {name} in {directory}"))?;
+            .with_context(|| format!("cannot make {name} in {}", store.place))?;
     }
     let listener =
         bind(settings.listen).await.with_context(|| format!("cannot listen on {}", settings.listen))?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use millpond_server::config::{
-    ALLOWED_DEFAULT, DEFAULT_DATA_DIR, DEFAULT_ENVIRONMENT, DEFAULT_LISTEN, PUSHES,
+    ALLOWED_DEFAULT, DEFAULT_DATA_DIR, DEFAULT_ENVIRONMENT, DEFAULT_LISTEN, DEFAULT_SCHEMA, Database, PUSHES,
 };
 use millpond_server::{CONNECTIONS, DATA_BYTES, METRICS_QUEUES, QUEUES, Quotas, RawSettings};
 use tracing_subscriber::EnvFilter;
@@ -27,6 +27,9 @@ pub(crate) struct ServeArguments {
     /// Directory of the backups that `millpond backup` has this server make [default: backups in the directory of the data]
     #[arg(long, env = "MILLPOND_BACKUP_DIR", value_name = "DIR")]
     backup_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) database: DatabaseArguments,
 
     /// A further host name under which the server may be asked, as behind a proxy; can be repeated
     #[arg(long, env = "MILLPOND_ALLOW_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
@@ -92,6 +95,26 @@ pub(crate) struct ServeArguments {
     push_concurrency: usize,
 }
 
+/// The database that holds the data, in place of a directory.
+#[derive(Debug, Args)]
+pub(crate) struct DatabaseArguments {
+    /// PostgreSQL database that holds the data in place of the directory, as postgres://USER:PASSWORD@HOST:PORT/DATABASE; one
+    /// process serves a schema of it at a time
+    #[arg(long, env = "MILLPOND_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub(crate) database_url: Option<String>,
+
+    /// Schema of the database, made if there is none
+    #[arg(long, env = "MILLPOND_DATABASE_SCHEMA", default_value = DEFAULT_SCHEMA, value_name = "NAME")]
+    database_schema: String,
+}
+
+impl DatabaseArguments {
+    pub(crate) fn database(&self) -> Option<Database> {
+        let url = self.database_url.clone().filter(|url| !url.is_empty())?;
+        Some(Database { url, schema: self.database_schema.clone() })
+    }
+}
+
 /// How lines of the log look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum LogFormat {
@@ -136,6 +159,7 @@ impl ServeArguments {
             listen: self.listen,
             data_dir: self.data_dir,
             backup_dir: self.backup_dir,
+            database: self.database.database(),
             allow_hosts: self.allow_host,
             default_environment: self.default_environment,
             assume_restart: self.assume_restart,

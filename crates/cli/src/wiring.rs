@@ -3,13 +3,56 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use millpond_engine::clock::{Clock, Reading, SystemClock};
 use millpond_server::Settings;
+use millpond_server::config::Database;
 use millpond_store::{Backup, Snapshots, StoreError, StoreFactory};
+use millpond_store_postgres::{PostgresFactory, PostgresSettings};
 use millpond_store_sqlite::{SqliteBackup, SqliteFactory, SqliteSettings, SqliteSnapshots};
 
-pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn StoreFactory>, StoreError> {
+/// A store, and the clock by which its environments live.
+pub(crate) struct Opened {
+    pub(crate) factory: Arc<dyn StoreFactory>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Where the data is, for messages.
+    pub(crate) place: String,
+}
+
+pub(crate) fn open_store(settings: &Settings) -> Result<Opened, StoreError> {
+    if let Some(database) = &settings.database {
+        let factory = open_database(database, settings.assume_restart)?;
+        let clock = DatabaseClock { own: SystemClock::default(), factory: factory.clone() };
+        let place = format!("schema {} of the database", database.schema);
+        return Ok(Opened { factory: Arc::new(factory), clock: Arc::new(clock), place });
+    }
     let sqlite = SqliteSettings { assume_restart: settings.assume_restart, ..SqliteSettings::default() };
-    Ok(Arc::new(SqliteFactory::open(&settings.data_dir, sqlite)?))
+    let factory = Arc::new(SqliteFactory::open(&settings.data_dir, sqlite)?);
+    let place = settings.data_dir.display().to_string();
+    Ok(Opened { factory, clock: Arc::new(SystemClock::default()), place })
+}
+
+/// Takes a schema of a database, making it if there is none.
+pub(crate) fn open_database(
+    database: &Database,
+    assume_restart: bool,
+) -> Result<PostgresFactory, StoreError> {
+    let settings =
+        PostgresSettings { schema: database.schema.clone(), assume_restart, ..PostgresSettings::default() };
+    PostgresFactory::open(&database.url, settings)
+}
+
+/// The wall clock of the database, on the monotonic clock of this machine: whichever server owns an environment, its times are
+/// of one clock (design-holes A12).
+struct DatabaseClock {
+    own: SystemClock,
+    factory: PostgresFactory,
+}
+
+impl Clock for DatabaseClock {
+    fn read(&self) -> Reading {
+        let own = self.own.read();
+        Reading { wall_millis: own.wall_millis.saturating_add(self.factory.clock_offset_millis()), ..own }
+    }
 }
 
 /// Takes a data directory that is there.

@@ -15,7 +15,9 @@ use crate::connections::{CONNECTIONS, CONNECTIONS_MAX};
 use crate::metrics::{METRICS_QUEUES, METRICS_QUEUES_MAX};
 use crate::runtime_cache::{RUNTIME_CACHE_BYTES_MAX, RUNTIME_CACHE_BYTES_MIN};
 
-/// The environment that `/v1/queues` stands for.
+/// Schema of a database that holds the data, unless told.
+pub const DEFAULT_SCHEMA: &str = "millpond";
+/// The environment that `/v1/queues` stands for, unless told.
 pub const DEFAULT_ENVIRONMENT: &str = "orgs/default/projects/default/envs/default";
 /// Where the server listens unless told.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:8400";
@@ -43,6 +45,8 @@ pub struct RawSettings {
     pub data_dir: PathBuf,
     /// Directory of backups that are made on demand; none: `backups` in that of the data.
     pub backup_dir: Option<PathBuf>,
+    /// The database that holds the data; none: the directory does.
+    pub database: Option<Database>,
     /// Further names under which the server may be asked.
     pub allow_hosts: Vec<String>,
     /// The environment that `/v1/queues` stands for.
@@ -113,6 +117,7 @@ impl Default for RawSettings {
             listen: DEFAULT_LISTEN.to_owned(),
             data_dir: PathBuf::from(DEFAULT_DATA_DIR),
             backup_dir: None,
+            database: None,
             allow_hosts: Vec::new(),
             default_environment: DEFAULT_ENVIRONMENT.to_owned(),
             assume_restart: false,
@@ -128,6 +133,21 @@ impl Default for RawSettings {
     }
 }
 
+/// A PostgreSQL database that holds the data.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Database {
+    /// How to connect to it, the password perhaps included.
+    pub url: String,
+    /// The schema in it.
+    pub schema: String,
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
 /// Settings that hold.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -137,6 +157,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// Directory of backups that are made on demand.
     pub backup_dir: PathBuf,
+    /// The database that holds the data; none: the directory does.
+    pub database: Option<Database>,
     /// Further names under which the server may be asked, in lower case.
     pub allow_hosts: Vec<String>,
     /// The environment that `/v1/queues` stands for.
@@ -225,6 +247,7 @@ impl RawSettings {
             listen,
             backup_dir: self.backup_dir.unwrap_or_else(|| self.data_dir.join(BACKUPS)),
             data_dir: self.data_dir,
+            database: self.database,
             allow_hosts,
             default_environment,
             assume_restart: self.assume_restart,

@@ -83,6 +83,12 @@ impl PostgresFactory {
         Ok(Self { place: Arc::new(place) })
     }
 
+    /// How far the database's clock is ahead of this machine's, in milliseconds; negative: it is behind. Looked at each second.
+    #[must_use]
+    pub fn clock_offset_millis(&self) -> i64 {
+        self.place.presence.clock_offset_millis()
+    }
+
     fn create(&self, session: &Session, name: &str) -> Result<bool, StoreError> {
         let sql = "insert into environment (name) values ($1) on conflict (name) do nothing returning number";
         let rows = session.query(sql, &[&text::stored(name)], "making an environment known")?;

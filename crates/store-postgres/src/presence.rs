@@ -5,10 +5,11 @@
 //! four seconds, counted from before the renewal was sent, answers nothing until it has the place again; what was
 //! opened before is opened anew then.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use millpond_store::{StoreError, StoreErrorKind};
 
@@ -39,6 +40,8 @@ pub(crate) struct Presence {
     hold: AtomicU64,
     /// A server was seen within a minute before this one took the place.
     lived_lately: AtomicBool,
+    /// How far the database's clock is ahead of this machine's, in milliseconds.
+    clock_offset: AtomicI64,
     ended: Mutex<bool>,
     end: Condvar,
 }
@@ -58,13 +61,21 @@ impl Presence {
             held_until: AtomicU64::new(0),
             hold: AtomicU64::new(0),
             lived_lately: AtomicBool::new(false),
+            clock_offset: AtomicI64::new(0),
             ended: Mutex::new(false),
             end: Condvar::new(),
         };
         let mut first_seen: Option<String> = None;
         loop {
             match presence.ask(pool)? {
-                Asked::Taken { .. } => return Ok(Arc::new(presence)),
+                Asked::Taken { .. } => {
+                    let mut clock = ClockSamples::default();
+                    for _ in 0..CLOCK_SAMPLES_FIRST {
+                        let offset = pool.with(|session| clock.add(session))?;
+                        presence.clock_offset.store(offset, Ordering::Relaxed);
+                    }
+                    return Ok(Arc::new(presence));
+                }
                 Asked::Busy { name, seen_at, age } => {
                     let is_renewed = first_seen.as_ref().is_some_and(|first| *first != seen_at);
                     if is_renewed || presence.begun.elapsed() > PATIENCE {
@@ -113,6 +124,11 @@ impl Presence {
         self.lived_lately.load(Ordering::Acquire)
     }
 
+    /// How far the database's clock is ahead of this machine's, in milliseconds.
+    pub(crate) fn clock_offset_millis(&self) -> i64 {
+        self.clock_offset.load(Ordering::Relaxed)
+    }
+
     /// This server's row.
     pub(crate) fn id(&self) -> &str {
         &self.id
@@ -120,6 +136,7 @@ impl Presence {
 
     fn run(&self, pool: &Pool) {
         let mut session: Option<Session> = None;
+        let mut clock = ClockSamples::default();
         let mut wait = RENEW_EVERY;
         loop {
             let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,6 +146,7 @@ impl Presence {
             }
             let result = session.take().map_or_else(|| pool.connect(), Ok).and_then(|connected| {
                 self.renew_once(&connected, pool)?;
+                self.clock_offset.store(clock.add(&connected)?, Ordering::Relaxed);
                 Ok(connected)
             });
             match result {
@@ -220,6 +238,36 @@ fn ask_in_transaction(session: &Session, id: &str, take_over: bool) -> Result<As
     session.query("delete from server where id <> $1::text::uuid", &[&id], context)?;
     session.batch("commit", context)?;
     Ok(Asked::Taken { lived_lately: youngest < 60.0 })
+}
+
+/// Looks at the clock before the first answer.
+const CLOCK_SAMPLES_FIRST: usize = 3;
+/// Looks at the clock that count: those of the last minute.
+const CLOCK_SAMPLES: usize = 60;
+
+/// Looks at the database's clock. Half the round trip is how far each may be off, so the shortest counts.
+#[derive(Debug, Default)]
+struct ClockSamples {
+    /// Round trips and offsets, the latest last.
+    samples: VecDeque<(Duration, i64)>,
+}
+
+impl ClockSamples {
+    /// Looks once; answers how far the database is ahead, in milliseconds.
+    fn add(&mut self, session: &Session) -> Result<i64, StoreError> {
+        let begun = Instant::now();
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let sql = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
+        let rows = session.query(sql, &[], "looking at the clock")?;
+        let round_trip = begun.elapsed();
+        let own = i64::try_from((wall + round_trip / 2).as_millis()).unwrap_or(i64::MAX);
+        let database: i64 = rows.first().map_or(Ok(own), |row| get(row, 0))?;
+        self.samples.push_back((round_trip, database.saturating_sub(own)));
+        if self.samples.len() > CLOCK_SAMPLES {
+            self.samples.pop_front();
+        }
+        Ok(self.samples.iter().min().map_or(0, |(_, offset)| *offset))
+    }
 }
 
 /// A random identifier.

@@ -72,6 +72,29 @@ impl ConfigCommand {
     }
 }
 
+/// A connection string whose password is not shown.
+fn without_password(url: &str) -> String {
+    let hidden = |text: &str| text.to_owned() + ":***";
+    if let Some((scheme, rest)) = url.split_once("://") {
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let user = user.split_once(':').map_or_else(|| user.to_owned(), |(user, _)| hidden(user));
+        let at = if user.is_empty() { "" } else { "@" };
+        let path: Vec<_> = path.split('&').map(hide_parameter).collect();
+        return format!("{scheme}://{user}{at}{host}{}", path.join("&"));
+    }
+    url.split_whitespace().map(hide_parameter).collect::<Vec<_>>().join(" ")
+}
+
+/// A parameter whose value is not shown if it is a password.
+fn hide_parameter(parameter: &str) -> String {
+    match parameter.split_once("password=") {
+        Some((before, _)) => format!("{before}password=***"),
+        None => parameter.to_owned(),
+    }
+}
+
 /// Every option that can come from the environment is a setting.
 fn settings(matches: &ArgMatches) -> Vec<Setting> {
     let command = Arguments::command();
@@ -91,6 +114,11 @@ fn settings(matches: &ArgMatches) -> Vec<Setting> {
             Some(ValueSource::EnvVariable) => "environment",
             _ => "default",
         };
+        // It may hold a password.
+        let values = match name {
+            "database-url" => values.iter().map(|url| without_password(url)).collect(),
+            _ => values,
+        };
         let of_server = serve.is_some_and(|serve| serve.get_arguments().any(|other| other.get_id() == id));
         settings.push(Setting {
             name: name.to_owned(),
@@ -101,4 +129,22 @@ fn settings(matches: &ArgMatches) -> Vec<Setting> {
         });
     }
     settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_shown_wherever_it_stands() {
+        for (url, shown) in [
+            ("postgres://u:secret@h:1/d?sslmode=require", "postgres://u:***@h:1/d?sslmode=require"),
+            ("postgres://u@h/d", "postgres://u@h/d"),
+            ("postgres://h/d?user=u&password=secret&x=y", "postgres://h/d?user=u&password=***&x=y"),
+            ("postgres://h?password=secret", "postgres://h?password=***"),
+            ("host=h user=u password=secret", "host=h user=u password=***"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
 }

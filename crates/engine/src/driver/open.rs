@@ -55,7 +55,8 @@ impl Slot {
                 state.armed = None;
                 // Being opened is work: whoever was opened for something that is due is not idle.
                 state.last_work = reading.monotonic;
-                state.phase = Phase::Open(Box::new(OpenEnvironment { environment, clock, hold, seen: Vec::new() }));
+                state.phase =
+                    Phase::Open(Box::new(OpenEnvironment { environment, clock, hold, seen: Vec::new() }));
                 self.set_failed(false);
                 self.set_open(true);
                 if again {
