@@ -6,6 +6,10 @@ use super::queues::next_page_token;
 use super::{about, answer, answer_with, component, count, integer, list, time, words};
 use crate::limits::{DEAD_LETTERS_PAGE_MAX, PEEK_MESSAGES_MAX};
 
+/// Why a message ended without being done.
+const DEATHS: [&str; 6] =
+    ["attempts_spent", "cancelled", "deduplicated", "leases_lost", "queue_deleted", "refused"];
+
 pub(super) fn all() -> Vec<(&'static str, Value)> {
     let messages =
         |name: &str, most: u32| list(component(name), 0..=usize::try_from(most).unwrap_or(usize::MAX));
@@ -41,8 +45,8 @@ fn message() -> Value {
     let sometimes = vec![
         ("visible_time", about(time(), "From when on it can be leased, while it waits.")),
         ("lease_expire_time", about(time(), "When its lease ends, while it is leased.")),
-        ("dead_letter_time", about(time(), "When it was out of attempts.")),
-        ("dead_letter_reason", words(["attempts_spent", "leases_lost"])),
+        ("dead_letter_time", about(time(), "When it was out of attempts, or cancelled.")),
+        ("dead_letter_reason", words(DEATHS)),
         ("dead_letter_queue", about(string(), "The whole name of the queue or group in which that was.")),
         ("finish_time", about(time(), "When it was done.")),
     ];

@@ -84,6 +84,7 @@ fn advice_on_group(reader: &Reader, topic: &str, reason: &str) -> String {
         "all_leased" => "wait for the workers".to_owned(),
         "concurrency_full" => "wait for the workers, or allow the group more (concurrency_max)".to_owned(),
         "delivering" => "nothing to do".to_owned(),
+        "held_by_transactions" => "end the transactions that settle them".to_owned(),
         "empty" => format!("send something with `millpond send --topic {topic} DATA`"),
         "leased_limit" => {
             "ack what is done, shorten the leases, or allow the group more (leased_max)".to_owned()
@@ -113,6 +114,7 @@ fn advice_on_queue(queue: &str, reason: &str) -> String {
             "wait for the workers, or raise the limit with `millpond queue update {queue} --set concurrency_max=N`"
         ),
         "delivering" => "nothing to do".to_owned(),
+        "held_by_transactions" => "end the transactions that settle them".to_owned(),
         "empty" => format!("send something with `millpond send {queue} DATA`"),
         "leased_limit" => format!(
             "ack what is done, shorten the leases, or raise the limit with `millpond queue update {queue} --set leased_max=N`"
