@@ -12,6 +12,7 @@
 
 #![warn(missing_docs)]
 
+mod apart;
 mod place;
 mod stored;
 mod watch;
@@ -23,6 +24,7 @@ use millpond_store::{Opened, Store, StoreError, StoreFactory};
 pub use millpond_test_postgres::Kind;
 pub use stored::Stored;
 
+use apart::apart;
 use place::Place;
 use watch::{Watch, WatchedStore};
 
@@ -33,7 +35,7 @@ use watch::{Watch, WatchedStore};
 pub fn new_store() -> TestStore {
     let kind = Kind::of_tests();
     kind.announce();
-    TestStore { place: Arc::new(Place::new(kind)), watch: Arc::default() }
+    TestStore { place: Arc::new(apart(|| Place::new(kind))), watch: Arc::default() }
 }
 
 /// A store of a test. Clones are the same store, whose rows go with the last of them.
@@ -50,7 +52,7 @@ impl TestStore {
     /// # Panics
     /// The environment was never opened; or it cannot be read.
     pub fn stored(&self, environment: &str) -> Stored {
-        self.watch.stored(environment)
+        apart(|| self.watch.stored(environment))
     }
 
     fn factory(&self) -> &dyn StoreFactory {

@@ -6,20 +6,21 @@ use millpond_store::{MemoryDisk, StoreFactory};
 use millpond_store_sqlite::{SqliteFactory, SqliteSettings};
 use millpond_test_postgres::Kind;
 
+use crate::apart::apart;
+
 /// A server's reserve would be written for each test.
 const RESERVE_BYTES: u64 = 1 << 20;
 
 /// A factory, and what is taken away when it is dropped.
 pub(crate) struct Place {
-    // In this order, in which they are dropped.
-    factory: Box<dyn StoreFactory>,
-    _below: Box<dyn Any + Send + Sync>,
+    // Until it is dropped; in this order, in which they go.
+    parts: Option<(Box<dyn StoreFactory>, Box<dyn Any + Send + Sync>)>,
 }
 
 impl Place {
     pub(crate) fn new(kind: Kind) -> Self {
         match kind {
-            Kind::Memory => Self { factory: Box::new(MemoryDisk::new()), _below: Box::new(()) },
+            Kind::Memory => Self::of(MemoryDisk::new(), ()),
             // Here the PostgreSQL store plugs in: a factory on a `Schema` of that URL, which is what lies below.
             Kind::Postgres(url) => panic!("{url}: there is no store for PostgreSQL yet"),
             Kind::Sqlite => {
@@ -27,12 +28,24 @@ impl Place {
                 let directory = directory.expect("a directory can be made");
                 let settings = SqliteSettings { reserve_bytes: RESERVE_BYTES, ..SqliteSettings::default() };
                 let factory = SqliteFactory::open(directory.path(), settings);
-                Self { factory: Box::new(factory.expect("it opens")), _below: Box::new(directory) }
+                Self::of(factory.expect("it opens"), directory)
             }
         }
     }
 
+    fn of(factory: impl StoreFactory + 'static, below: impl Any + Send + Sync) -> Self {
+        Self { parts: Some((Box::new(factory), Box::new(below))) }
+    }
+
     pub(crate) fn factory(&self) -> &dyn StoreFactory {
-        self.factory.as_ref()
+        let (factory, _) = self.parts.as_ref().expect("it is not dropped yet");
+        factory.as_ref()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let parts = self.parts.take();
+        apart(|| drop(parts));
     }
 }
