@@ -22,7 +22,7 @@ use super::{Action, Environment, Mail, ReadId};
 const PAGE_COMMANDS: usize = 256;
 /// After an opening leases wait for the intake to be read to its end, but no longer than this: it may be filled faster than it is
 /// read. Settlements are safe all the same, by their claims.
-const LEASES_WAIT_MAX: Duration = Duration::from_secs(10);
+const LEASES_WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// How far the intake is read.
 #[derive(Debug)]
@@ -144,8 +144,9 @@ impl Environment {
         }
     }
 
-    /// Who takes a message by its id ends a lease on it that is over, and would be refused if it did not.
+    /// Whoever leases ends leases that are over first, and would be told that there is nothing, or be refused, if it did not.
     pub(super) fn has_to_wait(&self, command: &Command) -> bool {
-        self.intake.leases_wait_until.is_some() && matches!(command, Command::LeaseMessage(_))
+        let leases = matches!(command, Command::Lease(_) | Command::LeaseMessage(_));
+        leases && self.intake.leases_wait_until.is_some()
     }
 }

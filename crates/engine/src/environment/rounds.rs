@@ -54,6 +54,9 @@ impl Environment {
         let mut batch = Vec::new();
         while let Some(mail) = self.mailbox.pop_front() {
             bytes += command_bytes(&mail.command);
+            if let Command::CancelWait(waiter) = &mail.command {
+                self.held_back.retain(|held| held.ticket != Some(waiter.0));
+            }
             if self.has_to_wait(&mail.command) {
                 self.held_back.push(mail);
                 continue;
