@@ -22,18 +22,13 @@ pub(crate) fn open_store(settings: &Settings) -> Result<Opened, StoreError> {
     if let Some(database) = &settings.database {
         let factory = open_database(database, settings.assume_restart)?;
         let clock = DatabaseClock { own: SystemClock::default(), factory: factory.clone() };
-        let place = place_of(database);
+        let place = database.to_string();
         return Ok(Opened { factory: Arc::new(factory), clock: Arc::new(clock), place });
     }
     let sqlite = SqliteSettings { assume_restart: settings.assume_restart, ..SqliteSettings::default() };
     let factory = Arc::new(SqliteFactory::open(&settings.data_dir, sqlite)?);
     let place = settings.data_dir.display().to_string();
     Ok(Opened { factory, clock: Arc::new(SystemClock::default()), place })
-}
-
-/// A database, for messages: without the address, which may hold a password.
-pub(crate) fn place_of(database: &Database) -> String {
-    format!("schema {} of the database", database.schema)
 }
 
 /// Takes a schema of a database, making it if there is none.

@@ -28,7 +28,7 @@ pub(crate) enum Place {
 impl Display for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Database(database) => formatter.write_str(&wiring::place_of(database)),
+            Self::Database(database) => database.fmt(formatter),
             Self::Directory(path) => path.display().fmt(formatter),
         }
     }
