@@ -2,6 +2,7 @@
 
 mod beside;
 mod conformance;
+mod documented;
 mod schema;
 mod schema_text;
 mod sql;
