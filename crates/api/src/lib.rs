@@ -12,6 +12,7 @@
 //! | [`dead_letters`] | listing, replaying and redriving dead letters |
 //! | [`deployment`], [`trigger`] | who pushes what where to |
 //! | [`duration`], [`time`] | ProtoJSON durations and RFC 3339 times |
+//! | [`backup`] | backups that the server makes |
 //! | [`error_code`], [`problem`] | the closed set of error codes, and the error body |
 //! | [`event`] | CloudEvents in four forms, bytes preserved |
 //! | [`filter`], [`page`] | which entries of a list, and which part of them |
@@ -27,6 +28,7 @@
 //! | [`vercel`] | the wire of Vercel Queues |
 #![warn(missing_docs)]
 
+pub mod backup;
 pub mod dead_letters;
 pub mod deployment;
 pub mod duration;

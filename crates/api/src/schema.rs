@@ -5,6 +5,7 @@
 //! others are of what is answered. Lengths of strings are counted in characters here and in bytes by the parsers, and
 //! ranges of durations stand in words: what a schema cannot say may still be refused, what it forbids always is.
 
+mod backups;
 mod calls;
 mod events;
 mod messages;
@@ -28,7 +29,7 @@ pub use triggers::deployment_id;
 pub fn components() -> Map<String, Value> {
     let all = [calls::all(), events::all(), messages::all(), problem::all(), queues::all(), topics::all()];
     all.into_iter()
-        .chain([triggers::all()])
+        .chain([backups::all(), triggers::all()])
         .flatten()
         .map(|(name, schema)| (name.to_owned(), schema))
         .collect()

@@ -2,16 +2,20 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::commands::backup::Backup;
 use crate::commands::completions::Completions;
 use crate::commands::config::ConfigCommand;
 use crate::commands::dead::DeadCommand;
 use crate::commands::deploy::Deploy;
 use crate::commands::deployment::DeploymentCommand;
+use crate::commands::export::Export;
 use crate::commands::group::GroupCommand;
+use crate::commands::import::Import;
 use crate::commands::lease::Lease;
 use crate::commands::message::MessageCommand;
 use crate::commands::peek::Peek;
 use crate::commands::queue::QueueCommand;
+use crate::commands::restore::Restore;
 use crate::commands::send::Send;
 use crate::commands::settle::{Ack, Extend, Nack};
 use crate::commands::signing_secret::SigningSecretCommand;
@@ -33,6 +37,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Settle leases: the work is done
     Ack(Ack),
+    /// Copy environments, while a server runs or of a directory that nobody serves
+    Backup(Backup),
     /// Measure what a server reaches on this machine
     Bench(millpond_load::Arguments),
     /// Print a script that completes this command line in a shell
@@ -48,11 +54,15 @@ pub(crate) enum Command {
     /// Triggers that were deployed together
     #[command(subcommand)]
     Deployment(DeploymentCommand),
+    /// Write an environment as lines, for a store of any kind
+    Export(Export),
     /// Have leases last longer
     Extend(Extend),
     /// Groups of a topic
     #[command(subcommand)]
     Group(GroupCommand),
+    /// Fill an environment with what was exported
+    Import(Import),
     /// Take messages
     Lease(Lease),
     /// One message
@@ -65,6 +75,8 @@ pub(crate) enum Command {
     /// Queues
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// Put environments of a backup into a directory that nobody serves
+    Restore(Restore),
     /// Send messages
     Send(Send),
     /// Serve queues over HTTP from a data directory

@@ -1,17 +1,23 @@
-//! The commands that talk to a server: one file a command, or a small family of them.
+//! The commands that talk to a server, or open its data while none runs: one file a command, or a small family of them.
 
+pub(crate) mod backup;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod dead;
 pub(crate) mod deploy;
 pub(crate) mod deployment;
+pub(crate) mod export;
 pub(crate) mod group;
+pub(crate) mod import;
 pub(crate) mod lease;
 pub(crate) mod message;
+mod moved;
+mod offline;
 pub(crate) mod peek;
 pub(crate) mod policies;
 pub(crate) mod queue;
 pub(crate) mod reader;
+pub(crate) mod restore;
 pub(crate) mod send;
 pub(crate) mod settle;
 pub(crate) mod signing_secret;

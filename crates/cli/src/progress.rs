@@ -22,6 +22,21 @@ pub(crate) fn of_messages(total: u64) -> ProgressBar {
     ProgressBar::new(total).with_style(style(MESSAGES))
 }
 
+/// A bar over pages of a database, so many as they turn out to be.
+pub(crate) fn of_pages() -> ProgressBar {
+    ProgressBar::new(0).with_style(style("{bar:30} {pos}/{len} pages {msg} {eta}"))
+}
+
+/// A bar over rows, so many as they turn out to be.
+pub(crate) fn of_rows() -> ProgressBar {
+    ProgressBar::new(0).with_style(style("{bar:30} {pos}/{len} rows {eta}"))
+}
+
+/// A bar over environments.
+pub(crate) fn of_environments(total: usize) -> ProgressBar {
+    ProgressBar::new(total as u64).with_style(style("{bar:30} {pos}/{len} environments {msg}"))
+}
+
 /// Something whose end is not known.
 pub(crate) fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner().with_style(style("{spinner} {msg} {elapsed}"));

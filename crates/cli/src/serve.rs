@@ -48,6 +48,7 @@ async fn serve_until_stopped(settings: Settings, mut signals: StopSignals) -> an
     let pusher = Pusher::start(engine.clone(), push_settings(&settings));
     let mut served = App::new(engine.clone(), hosts, settings.default_environment, shutdown.watch())
         .with_pushes(Arc::new(pusher.clone()))
+        .with_backups(settings.backup_dir.clone())
         .with_metrics_queues(settings.metrics_queues)
         .with_data_bytes(settings.max_data_bytes)
         .with_vercel_regions(settings.vercel_regions);

@@ -24,6 +24,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "MILLPOND_DATA_DIR", default_value = DEFAULT_DATA_DIR, value_name = "DIR")]
     data_dir: PathBuf,
 
+    /// Directory of the backups that `millpond backup` has this server make [default: backups in the directory of the data]
+    #[arg(long, env = "MILLPOND_BACKUP_DIR", value_name = "DIR")]
+    backup_dir: Option<PathBuf>,
+
     /// A further host name under which the server may be asked, as behind a proxy; can be repeated
     #[arg(long, env = "MILLPOND_ALLOW_HOST", value_delimiter = ',', value_name = "HOST[:PORT]")]
     allow_host: Vec<String>,
@@ -131,6 +135,7 @@ impl ServeArguments {
         RawSettings {
             listen: self.listen,
             data_dir: self.data_dir,
+            backup_dir: self.backup_dir,
             allow_hosts: self.allow_host,
             default_environment: self.default_environment,
             assume_restart: self.assume_restart,

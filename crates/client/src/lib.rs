@@ -22,7 +22,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`client`], `queues`, `topics`, [`triggers`], `messages` | the calls |
+//! | [`backups`], [`client`], `queues`, `topics`, [`triggers`], `messages` | the calls |
 //! | [`event`], [`message`], [`queue`], [`topic`], [`trigger`], [`request`] | what is sent and answered |
 //! | [`source`] | from where and to where |
 //! | [`error`] | why a call failed |
@@ -32,6 +32,7 @@
 //! Invariant: nothing here depends on the server's crates; `tests/it` holds the two together.
 #![warn(missing_docs)]
 
+pub mod backups;
 mod call;
 pub mod client;
 pub mod error;

@@ -8,6 +8,7 @@ mod append_upload;
 mod begin_upload;
 mod browse;
 mod cancel_upload;
+mod claim;
 mod create_queue;
 mod delete_message;
 mod delete_queue;
@@ -27,6 +28,7 @@ mod retry;
 mod revive;
 mod send;
 mod settle;
+mod take_external;
 mod tick;
 mod triggers;
 mod undo;
@@ -116,6 +118,7 @@ impl Core {
                 Ok(Outcome::Done)
             }
             Command::Settle(settle) => self.settle(settle, stamp),
+            Command::TakeExternal(page) => self.take_external(page, stamp),
             Command::Tick => Ok(self.tick(stamp)),
             Command::Undo(leases) => self.undo(leases, stamp),
             Command::UpdateQueue(update) => self.update_queue(update, stamp),
@@ -151,6 +154,7 @@ impl Core {
                 let leases = settle.settlements.iter().map(|settlement| &settlement.lease);
                 self.rows_of_leases(leases).chain(keys).collect()
             }
+            Command::TakeExternal(page) => self.rows_of_external(page).collect(),
             Command::Undo(leases) => self.rows_of_leases(leases.iter()).collect(),
             _ => Vec::new(),
         }

@@ -1,6 +1,7 @@
 //! What one commit writes, and what reads and scans answer: the words that core and stores share.
 
-use crate::id::{CommitSequence, LogNumber, QueueNumber, Sequence};
+use crate::external::ExternalId;
+use crate::id::{CommitSequence, LeaseGeneration, LogNumber, QueueNumber, Sequence};
 use crate::row::{
     ChunkRow, CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, DueKey, EnvironmentRow,
     MessageRow, QueueRow, ReadyKey, RunRow, SecretRow, SegmentRow, TriggerRow, UploadRow,
@@ -55,6 +56,10 @@ pub struct ChangeSet {
     pub triggers_put: Vec<TriggerRow>,
     /// The secret, if it changed.
     pub secret: Option<SecretRow>,
+    /// Commands that were taken in: what they caused is in this commit.
+    pub external_taken: Vec<ExternalId>,
+    /// Leases that ended: claims on them, and settlements of them, are of no use any more.
+    pub claims_removed: Vec<LeaseKey>,
 }
 
 /// A new message with the content of one that is stored: its row, and its chunks.
@@ -112,6 +117,8 @@ impl ChangeSet {
             + self.triggers_removed.len()
             + self.triggers_put.len()
             + usize::from(self.secret.is_some())
+            + self.external_taken.len()
+            + self.claims_removed.len()
     }
 }
 
@@ -124,6 +131,28 @@ pub enum RowKey {
     Delivery(Sequence),
     /// A group's progress with one message, of which there is one at most.
     Progress(ProgressKey),
+    /// The right to end a lease that could be settled from beside the owner. To ask for it is to take it, if it is free.
+    Claim(LeaseKey),
+}
+
+/// Names a lease.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LeaseKey {
+    /// The delivery.
+    pub delivery: Sequence,
+    /// The generation granted.
+    pub generation: LeaseGeneration,
+}
+
+/// Who may end a lease (design-holes A5). Whoever stores its key first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Claim {
+    /// The owner: the key is stored for it now, or was before. Final: nobody settles this lease from beside any more.
+    Free,
+    /// A transaction that is open. It may commit or roll back.
+    Held,
+    /// A settlement that is committed. It is in the intake, or was taken in.
+    Settled,
 }
 
 /// Names a group's progress with one message of a topic.
@@ -146,6 +175,8 @@ pub struct Rows {
     pub dedup: Vec<(DedupKey, Option<DedupRow>)>,
     /// The progress asked for, `None` where the store has none.
     pub progress: Vec<(ProgressKey, Option<DeliveryRow>)>,
+    /// The claims asked for.
+    pub claims: Vec<(LeaseKey, Claim)>,
 }
 
 /// An ordered scan. `after` is exclusive; results ascend.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::external::External;
 use crate::id::{Incarnation, LeaseGeneration, MessageId, Sequence, Uid, UploadId};
 use crate::outcome::Tally;
 use crate::row::{DeliveryState, DueKey, MessageContent, ReadyKey};
@@ -112,6 +113,8 @@ pub enum Command {
     },
     /// End or extend leases and send, all in one.
     Settle(Settle),
+    /// Take in a page of what was written beside the owner, in its order.
+    TakeExternal(Vec<External>),
     /// Time has passed: work off what is due.
     Tick,
     /// Take grants back whose answer nobody got (design-holes B13).

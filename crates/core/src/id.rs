@@ -59,12 +59,20 @@ counter!(
     Incarnation(u64)
 );
 
+impl QueueNumber {
+    /// No queue's.
+    pub const NONE: Self = Self(u32::MAX);
+}
+
 impl LeaseGeneration {
     /// Above every generation that can be given, and within what SQL calls an integer.
     pub const HIGHEST: Self = Self(i64::MAX.cast_unsigned());
 }
 
 impl Incarnation {
+    /// An import into the environment is not finished: nobody may serve it (docs/decisions/0018).
+    pub const IMPORTING: Self = Self(i64::MAX.cast_unsigned());
+
     /// How long one number stands for.
     pub const PERIOD_MILLIS: i64 = 125;
     /// 2020-01-01, where the numbers start to count.

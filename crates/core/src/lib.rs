@@ -18,6 +18,7 @@
 mod apply;
 pub mod change;
 pub mod command;
+pub mod external;
 pub mod id;
 pub mod limits;
 pub mod outcome;
@@ -31,8 +32,12 @@ mod state;
 pub mod time;
 
 pub use apply::Needs;
-pub use change::{ChangeSet, ChunkRange, DeliveryChange, MessageCopy, Page, ProgressKey, RowKey, Rows, Scan};
+pub use change::{
+    ChangeSet, ChunkRange, Claim, DeliveryChange, LeaseKey, MessageCopy, Page, ProgressKey, RowKey, Rows,
+    Scan,
+};
 pub use command::Command;
+pub use external::{External, ExternalCommand, ExternalId};
 pub use limits::CoreSettings;
 pub use outcome::{Effect, Outcome, Rejection};
 pub use stamp::Stamp;

@@ -97,6 +97,8 @@ pub enum WhyStale {
     Over,
     /// It was of an earlier hold than the last, and nobody has the message by now; or it is a look, which holds nothing.
     Returned,
+    /// Somebody settles it in a transaction beside the owner: that is open, or is about to be taken in. Told of queues as well.
+    Settling,
     /// Somebody else has the message by now.
     Taken,
     /// There is no such delivery, or it is another's.
@@ -279,6 +281,11 @@ pub enum Why {
     AllLeased {
         /// When the first of those leases ends, if that is known.
         until: Option<Timestamp>,
+    },
+    /// Leases ran out and do not end, because transactions beside the owner that settle them stay open.
+    HeldByTransactions {
+        /// When the first of them would have ended.
+        since: Timestamp,
     },
     /// All that is left is out of attempts.
     AllDead,

@@ -59,8 +59,12 @@ mod faults {
         EndCallKeepsSlot,
         /// A dead letter of a group leaves it, and no copy of it is made.
         GroupCopyLost,
+        /// What is taken in from beside the owner is not marked as taken.
+        IntakeNotMarked,
         /// Leases found at opening never end.
         LeaseEndLost,
+        /// A lease is ended although a transaction beside the owner may settle it.
+        LeaseEndedUnclaimed,
         /// A dead letter leaves its queue in one commit and arrives in the next.
         MoveInTwoCommits,
         /// A dead letter that is redriven begins with new generations.
@@ -99,11 +103,13 @@ mod faults {
         UnknownTakenForDone,
         /// Chunks of nobody that are found at opening stay.
         UploadNotSwept,
+        /// A wake-up that comes while the intake is read is taken for one that the read has seen.
+        WakeLost,
     }
 
     impl PlantedFault {
         /// All of them.
-        pub const ALL: [Self; 30] = [
+        pub const ALL: [Self; 33] = [
             Self::AckWithoutGeneration,
             Self::AnswerBeforeCommit,
             Self::BrowseShowsGone,
@@ -114,7 +120,9 @@ mod faults {
             Self::EndCallFreesAll,
             Self::EndCallKeepsSlot,
             Self::GroupCopyLost,
+            Self::IntakeNotMarked,
             Self::LeaseEndLost,
+            Self::LeaseEndedUnclaimed,
             Self::MoveInTwoCommits,
             Self::MoveLosesGeneration,
             Self::PinIgnored,
@@ -134,7 +142,11 @@ mod faults {
             Self::UndoReusesGeneration,
             Self::UnknownTakenForDone,
             Self::UploadNotSwept,
+            Self::WakeLost,
         ];
+
+        /// Those that only show in worlds of transactions beside the owner.
+        pub const BESIDE: [Self; 3] = [Self::IntakeNotMarked, Self::LeaseEndedUnclaimed, Self::WakeLost];
 
         /// Breaks this rule on this thread, or none.
         pub fn plant(fault: Option<Self>) {

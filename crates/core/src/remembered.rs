@@ -39,17 +39,37 @@ pub struct SentIds {
     pub sent_at: Timestamp,
     /// Sequence of its first message; the others follow.
     pub first_sequence: Sequence,
-    /// How many messages it sent.
+    /// How many messages it sent; 0: one, that was sent beside the owner.
     pub count: u32,
-    /// Seed of its messages' nonces.
+    /// Seed of its messages' nonces; of one that was sent beside the owner, its nonce itself.
     pub nonce_seed: u64,
 }
 
 impl SentIds {
+    /// What is remembered of a message that was sent beside the owner.
+    pub(crate) fn of_external(message: MessageId) -> Self {
+        Self {
+            sent_at: message.sent_at,
+            first_sequence: message.sequence,
+            count: 0,
+            nonce_seed: message.nonce,
+        }
+    }
+
+    /// Whether it is of a message that was sent beside the owner: its key stands for whatever is sent under it.
+    #[must_use]
+    pub fn is_external(&self) -> bool {
+        self.count == 0
+    }
+
     /// The ids, in request order.
     #[must_use]
     pub fn ids(&self) -> Vec<MessageId> {
         let first = self.first_sequence.0;
+        if self.is_external() {
+            let (sent_at, sequence) = (self.sent_at, self.first_sequence);
+            return vec![MessageId { sent_at, sequence, nonce: self.nonce_seed }];
+        }
         let id = |sequence| MessageId {
             sent_at: self.sent_at,
             sequence: Sequence(sequence),

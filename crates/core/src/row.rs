@@ -108,6 +108,8 @@ pub struct QueueRow {
     pub deleted: bool,
     /// Rows that are gone may still be stored: the sweeper has work.
     pub sweep_owed: bool,
+    /// Leases may be settled from beside the owner, which therefore claims those that it ends. Never unset.
+    pub settled_by_sql: bool,
 }
 
 /// Exact counts of one queue, rewritten by each commit that changes them.
@@ -307,24 +309,32 @@ pub enum DeliveryState {
     Cancelled,
 }
 
-/// Why and whence a message was put out of attempts.
+/// Why and whence a message was put out of attempts, or cancelled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeadLetter {
     /// When.
     pub at: Timestamp,
     /// Why.
     pub reason: DeadReason,
-    /// The queue in which it happened.
+    /// Name of the queue in which it happened, or that was to take it.
     pub queue: Box<str>,
 }
 
-/// Why a message was put out of attempts.
+/// Why a message was put out of attempts, or cancelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeadReason {
     /// The queue's attempt limit was reached.
     AttemptsSpent,
     /// Its lease ran out too often in a row.
     LeasesLost,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// Its idempotency key was remembered when it was taken in.
+    Deduplicated,
+    /// There was no such queue when it was taken in.
+    QueueDeleted,
+    /// What it asks for is beyond what its queue allowed when it was taken in.
+    Refused,
 }
 
 /// What is known of a lease beyond its end.
@@ -346,7 +356,7 @@ pub struct DeliveryRow {
     pub sequence: Sequence,
     /// The message's sequence.
     pub message: Sequence,
-    /// The queue it is in.
+    /// The queue it is in; [`QueueNumber::NONE`]: it was cancelled when it was taken in, and is in none.
     pub queue: QueueNumber,
     /// Chunks of its message's data, as in its [`MessageRow`].
     pub chunks: u32,
@@ -385,7 +395,7 @@ pub struct DeliveryRow {
     pub failure_count: u32,
     /// Leases that ran out in a row.
     pub lost_lease_count: u32,
-    /// Set once it was put out of attempts, here or in the queue it came from.
+    /// Set once it was put out of attempts, here or in the queue it came from, or cancelled.
     pub dead_letter: Option<Box<DeadLetter>>,
 }
 

@@ -5,6 +5,7 @@
 
 mod browsing;
 mod check;
+mod claims;
 mod cursor;
 mod group;
 mod hash;
@@ -24,8 +25,9 @@ mod window;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::change::{ChunkRange, MessageCopy};
+use crate::change::{ChunkRange, LeaseKey, MessageCopy};
 use crate::command::WaiterId;
+use crate::external::ExternalId;
 use crate::id::{CommitSequence, Incarnation, LogNumber, QueueNumber, Sequence};
 use crate::limits::CoreSettings;
 use crate::outcome::Effect;
@@ -40,6 +42,7 @@ use crate::time::Timestamp;
 use crate::apply::Retirement;
 pub(crate) use browsing::Browsing;
 pub use check::Violation;
+use claims::Claims;
 pub(crate) use cursor::RunChange;
 pub(crate) use group::Named;
 use hash::NumberMap;
@@ -109,6 +112,9 @@ pub struct Core {
     pub(crate) browses: BTreeMap<WaiterId, Browsing>,
     pub(crate) sweeps: Sweeps,
     pub(crate) uploads: Uploads,
+    pub(crate) claims: Claims,
+    /// Leases do not end by time: what was written beside the owner before it came is not taken in yet.
+    pub(crate) leases_wait: bool,
     pub(crate) space_low: bool,
     busy: bool,
     /// The last batch left due rows over.
@@ -159,6 +165,12 @@ pub(crate) struct Batch {
     /// Triggers made or removed.
     pub(crate) triggers: BTreeSet<Box<str>>,
     pub(crate) secret_touched: bool,
+    /// Commands of others that were taken in.
+    pub(crate) external_taken: Vec<ExternalId>,
+    /// Leases that ended, where they could be settled from beside.
+    pub(crate) claims_removed: Vec<LeaseKey>,
+    /// Leases that ran out and can end once these are known.
+    pub(crate) claims_wanted: Vec<LeaseKey>,
     /// The environment's row changed by itself.
     pub(crate) environment_touched: bool,
     /// Due rows worked off so far.
@@ -201,6 +213,8 @@ impl Core {
             browses: BTreeMap::new(),
             sweeps: Sweeps::new(),
             uploads: Uploads::new(),
+            claims: Claims::default(),
+            leases_wait: false,
             space_low: false,
             busy: false,
             more_due: false,
@@ -330,6 +344,7 @@ impl Core {
             self.rows.by_message.insert(key, sequence);
         }
         let old = resident.row.replace(row);
+        self.note_lease_end(old.as_ref(), sequence);
         if let Some(old) = &old
             && let Some(queue) = self.queues.get_mut(&old.queue)
         {
@@ -383,6 +398,8 @@ impl Core {
         }
         resident.changed_in = next;
         let Some(old) = resident.row.take() else { return };
+        self.note_lease_end(Some(&old), sequence);
+        let Some(resident) = self.rows.map.get(&sequence) else { return };
         // Data that came and went within the batch, other than by an upload, is never written.
         let chunks_stored = resident.stored || self.uploads.knows(sequence);
         if old.chunks > 0 && chunks_stored && !old.is_progress() && !planted!(ChunksForgotten) {
@@ -395,6 +412,28 @@ impl Core {
             if old.state == DeliveryState::Leased {
                 self.batch.stirred.push(old.queue);
             }
+        }
+    }
+
+    /// A delivery was written or removed that was `old` before. If its lease ended, so did the claims on it.
+    fn note_lease_end(&mut self, old: Option<&DeliveryRow>, sequence: Sequence) {
+        let Some(old) = old.filter(|old| old.state == DeliveryState::Leased) else { return };
+        let key = LeaseKey::of(old);
+        let goes_on = |row: &DeliveryRow| row.state == DeliveryState::Leased && LeaseKey::of(row) == key;
+        if self.is_settled_by_sql(old.queue) && !self.rows.live(sequence).is_some_and(goes_on) {
+            self.end_claim(key);
+        }
+    }
+
+    /// Whether leases end by time. They do not before everything is taken in that was written beside the owner before it came.
+    pub fn set_leases_wait(&mut self, wait: bool) {
+        if self.leases_wait == wait {
+            return;
+        }
+        self.leases_wait = wait;
+        let numbers: Vec<_> = self.queues.keys().copied().collect();
+        for number in numbers {
+            self.refresh_wake(number);
         }
     }
 
@@ -421,7 +460,7 @@ impl Core {
         if queue.row.deleted {
             return;
         }
-        if let Some(due) = queue.first_due() {
+        if let Some(due) = queue.first_due(!self.leases_wait) {
             queue.next_wake = Some(due);
             self.wakes.insert((due, number));
         }
@@ -433,7 +472,7 @@ impl Core {
     pub fn next_due(&self) -> Option<Timestamp> {
         let wake = self.wakes.first().map(|(due, _)| *due);
         let deadline = self.deadlines.first().map(|(due, _)| *due);
-        let sweep = self.sweeps.next_due(self.rows.settled);
+        let sweep = self.sweeps.next_due(self.rows.settled, !self.leases_wait);
         let left = self.more_due.then_some(Timestamp::ZERO);
         let retirement = (!self.topics.is_empty()).then_some(self.retirement.due_at);
         [wake, deadline, sweep, left, retirement, self.uploads.next_due()].into_iter().flatten().min()
@@ -446,7 +485,7 @@ impl Core {
         let wake = self.wakes.first().map(|(due, _)| *due);
         // Pushes go on by themselves: whoever makes them waits in an environment that is open.
         let pushes = self.has_fed_topics().then_some(Timestamp::ZERO);
-        [wake, pushes, self.sweeps.next_due(self.rows.settled), self.uploads.next_due()]
+        [wake, pushes, self.sweeps.next_due(self.rows.settled, !self.leases_wait), self.uploads.next_due()]
             .into_iter()
             .flatten()
             .min()

@@ -3,6 +3,8 @@
 //! Each environment has a slot (`driver/slot.rs`) that at most one thread runs at a time. Whoever brings something to a
 //! slot runs it at once if it is idle, or leaves it to the thread that is running it.
 
+mod backup;
+mod catalogue;
 mod counters;
 mod open;
 mod pools;
@@ -25,6 +27,8 @@ use tokio::sync::oneshot;
 use crate::clock::Clock;
 use crate::environment::{PushNotice, command_bytes};
 use crate::{Answer, EngineError, EngineSettings};
+pub use backup::BackupProgress;
+use catalogue::Catalogue;
 use counters::Counters;
 pub use counters::{EngineMetrics, EngineStats, Failures};
 use pools::{Pools, WriteJob};
@@ -50,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) counters: Counters,
     pub(crate) closed: ClosedSurveys,
+    catalogue: Catalogue,
     slots: Mutex<HashMap<Box<str>, Arc<Slot>>>,
     run: Sender<Arc<Slot>>,
     writers: Vec<Sender<WriteJob>>,
@@ -68,6 +73,7 @@ impl Shared {
         let pools = Pools::new(&settings);
         let shared = Arc::new(Self {
             settings,
+            catalogue: Catalogue::start(&factory),
             factory,
             clock,
             counters: Counters::default(),
@@ -82,6 +88,12 @@ impl Shared {
         });
         pools.spawn(&settings);
         timer::spawn(&shared);
+        let weak = Arc::downgrade(&shared);
+        shared.factory.watch(Arc::new(move |environment: &str| {
+            if let Some(shared) = weak.upgrade() {
+                shared.wake(environment);
+            }
+        }));
         shared
     }
 
@@ -93,7 +105,7 @@ impl Shared {
         if self.is_closing() {
             return Err(EngineError::ShuttingDown);
         }
-        let slot = self.slot(environment)?;
+        let slot = self.slot(environment).await?;
         let (sender, receiver) = oneshot::channel();
         let bytes = command_bytes(&command);
         let taken = slot.push(Mail { command, sender, bytes }, &self.settings);
@@ -105,28 +117,23 @@ impl Shared {
         answer.unwrap_or(Err(EngineError::ShuttingDown))
     }
 
-    /// The slot of a known environment.
-    fn slot(self: &Arc<Self>, environment: &str) -> Result<Arc<Slot>, EngineError> {
-        if let Some(slot) = lock(&self.slots).get(environment) {
-            return Ok(Arc::clone(slot));
+    /// External commands wait in an environment. Waits for nothing: the store may be in the middle of something.
+    fn wake(&self, environment: &str) {
+        let slot = lock(&self.slots).get(environment).cloned();
+        match slot {
+            Some(slot) => slot.wake(),
+            None => self.timer.look_at(environment),
         }
-        let known = self.factory.has_environment(environment).map_err(|error| unavailable(&error))?;
-        if !known {
-            return Err(EngineError::EnvironmentNotFound(environment.to_owned()));
-        }
-        let mut slots = lock(&self.slots);
-        let writer = slots.len() % self.writers.len().max(1);
-        let slot = slots
-            .entry(environment.into())
-            .or_insert_with(|| Arc::new(Slot::new(environment, writer, Arc::downgrade(self))));
-        Ok(Arc::clone(slot))
     }
 
-    pub(crate) fn create_environment(&self, environment: &str) -> Result<bool, EngineError> {
-        if self.is_closing() {
-            return Err(EngineError::ShuttingDown);
+    /// The same, where the store may be asked whether there is such an environment. `false`: it did not say.
+    fn wake_closed(self: &Arc<Self>, environment: &str) -> bool {
+        match self.slot_blocking(environment) {
+            Ok(slot) => slot.wake(),
+            Err(EngineError::EnvironmentNotFound(_)) => {}
+            Err(_) => return false,
         }
-        self.factory.create_environment(environment).map_err(|error| unavailable(&error))
+        true
     }
 
     /// Tells of what concerns those who push, from now on; of environments that are open and have triggers at once.

@@ -8,6 +8,7 @@
 
 mod answers;
 mod failure;
+mod intake;
 mod reads;
 mod rounds;
 
@@ -28,6 +29,7 @@ use crate::contents::Contents;
 pub use answers::EnvironmentAnswer;
 use answers::Held;
 pub use failure::{Doubt, Leftovers};
+use intake::Intake;
 use reads::{ContentRead, OpenRead};
 
 /// Bounds of an environment's engine; `Default` is what the documents state.
@@ -94,6 +96,8 @@ pub enum Action {
     Contents(ReadId, Vec<Sequence>),
     /// Read a page. Result: [`Environment::page_read`].
     Scan(ReadId, Scan),
+    /// Read so many external commands. Result: [`Environment::external_read`].
+    External(ReadId, usize),
     /// A command has its durable answer.
     Answer(Ticket, EnvironmentAnswer),
     /// Whoever pushes has to look again.
@@ -139,6 +143,11 @@ pub struct Environment {
     push_notices: Vec<PushNotice>,
     pages: VecDeque<(ReadId, ScanTicket, Page)>,
     sweep_pages: VecDeque<(ReadId, ScanTicket, Page)>,
+    intake: Intake,
+    /// Reads of claims that were not begun, each with the commit that has to be durable first.
+    claim_reads: Vec<(CommitSequence, ReadId, Vec<RowKey>)>,
+    /// Commands that would end a lease by time, while leases wait for the intake.
+    held_back: Vec<Mail>,
     contents: Contents,
     rounds: u64,
     /// When a round last found commands.
@@ -151,7 +160,7 @@ impl Environment {
     /// Takes over what a store opened.
     #[must_use]
     pub fn new(settings: EnvironmentSettings, opened: Opened, now: Timestamp) -> Self {
-        let core = Core::open(
+        let mut core = Core::open(
             settings.core,
             OpenState {
                 commit: opened.commit,
@@ -165,6 +174,7 @@ impl Environment {
                 now,
             },
         );
+        core.set_leases_wait(true);
         Self {
             settings,
             core,
@@ -180,6 +190,9 @@ impl Environment {
             push_notices: Vec::new(),
             pages: VecDeque::new(),
             sweep_pages: VecDeque::new(),
+            intake: Intake::unread(now),
+            claim_reads: Vec::new(),
+            held_back: Vec::new(),
             contents: Contents::default(),
             rounds: 0,
             mail_seen_at: Timestamp::ZERO,
@@ -229,7 +242,7 @@ impl Environment {
             return false;
         }
         let due = self.core.next_due().is_some_and(|due| due <= now);
-        let pages = !self.pages.is_empty() || !self.sweep_pages.is_empty();
+        let pages = !self.pages.is_empty() || !self.sweep_pages.is_empty() || self.intake.has_work();
         self.wants_mail() == 0 || pages || due
     }
 
@@ -255,7 +268,8 @@ impl Environment {
     /// What was taken is applied and durable.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.mailbox.is_empty() && self.chunks.is_empty() && self.parked.is_empty() && self.commits.is_empty()
+        let mail = !self.mailbox.is_empty() || !self.chunks.is_empty() || !self.held_back.is_empty();
+        !mail && self.parked.is_empty() && self.commits.is_empty()
     }
 
     /// Nothing is waiting, under way or owed to anybody, and nobody sends or reads chunks.
@@ -267,7 +281,8 @@ impl Environment {
     /// Nothing is waiting, under way or owed to anybody at this moment.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.is_settled() && self.waiters.is_empty() && self.reads.is_empty() && self.content_reads.is_empty()
+        let reads = !self.reads.is_empty() || !self.content_reads.is_empty();
+        self.is_settled() && self.waiters.is_empty() && !reads && self.intake.is_quiet()
     }
 
     /// The core, to look at.
@@ -315,6 +330,7 @@ impl Environment {
         assert_eq!(done.commit, commit, "commits finish in order");
         self.durable = commit;
         self.settle();
+        self.begin_claim_reads(actions);
         self.release(done.answers, actions);
         actions.extend(done.notices.into_iter().map(Action::Push));
     }

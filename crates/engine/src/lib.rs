@@ -19,20 +19,21 @@ pub mod histogram;
 mod receipt;
 mod settings;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use millpond_core::command::Idempotency;
 use millpond_core::row::MessageContent;
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome, QueueReading, Rejection};
-use millpond_store::StoreFactory;
+use millpond_store::{BackedUp, StoreFactory};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 pub use bulk::{BulkDone, BulkStep, BulkWalk, Which};
 use clock::{Clock, SystemClock};
 pub use commit::{CommitFailure, commit};
 use driver::Shared;
-pub use driver::{EngineMetrics, EngineStats, Failures, Survey, SurveyPage};
+pub use driver::{BackupProgress, EngineMetrics, EngineStats, Failures, Survey, SurveyPage};
 pub use environment::PushNotice;
 pub use error::EngineError;
 pub use receipt::{Pin, Receipt};
@@ -176,7 +177,7 @@ impl Engine {
     /// # Errors
     /// `Unavailable`, `Full`.
     pub async fn create_environment(&self, environment: &str) -> Result<bool, EngineError> {
-        self.shared.create_environment(environment)
+        self.shared.create_environment(environment).await
     }
 
     /// Looks after all environments now, as is done once a second: room, idle ones, what is due in closed ones; and lets
@@ -232,6 +233,21 @@ impl Engine {
     #[must_use]
     pub fn watch_pushes(&self) -> UnboundedReceiver<(Box<str>, PushNotice)> {
         self.shared.watch_pushes()
+    }
+
+    /// Makes a backup of environments, all of them if none is named, in a directory that is not there yet, while they go on.
+    /// Each is in it as it was at some moment behind its name's turn: with all that was answered before the call. A future that is
+    /// dropped leaves nothing.
+    ///
+    /// # Errors
+    /// `EnvironmentNotFound`; those of the store, also if it makes no backups. Nothing of the backup is left then.
+    pub async fn back_up(
+        &self,
+        to: &Path,
+        environments: &[String],
+        progress: &mut (dyn FnMut(BackupProgress) + Send),
+    ) -> Result<Vec<BackedUp>, EngineError> {
+        self.shared.back_up(to, environments, progress).await
     }
 
     /// Stops taking commands, answers waiting lease calls with nothing, finishes what was taken, and closes every

@@ -1,5 +1,6 @@
 //! The router, and what its handlers share.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -15,6 +16,7 @@ use millpond_core::{Command, Outcome};
 use millpond_engine::{Answer, Engine};
 
 use crate::answers::Answers;
+use crate::backups::Backups;
 use crate::bodies::Bodies;
 use crate::connections::Connections;
 use crate::envelope::EnvelopeLayer;
@@ -22,8 +24,8 @@ use crate::error::ApiError;
 use crate::extract::{self, Environment};
 use crate::guard::AllowedHosts;
 use crate::handlers::{
-    cache, data, dead_letters, deployments, environments, health, list_queues, messages, metrics, openapi,
-    queues, signing_secret, triggers, update_queue,
+    backups, cache, data, dead_letters, deployments, environments, health, list_queues, messages, metrics,
+    openapi, queues, signing_secret, triggers, update_queue,
 };
 use crate::metrics::Metrics;
 use crate::paths;
@@ -36,6 +38,8 @@ use crate::vercel::{self, Regions};
 /// What handlers share.
 pub struct App {
     pub(crate) answers: Answers,
+    /// `None`: it makes none.
+    pub(crate) backups: Option<Arc<Backups>>,
     pub(crate) bodies: Bodies,
     /// The most bytes of data that a message in binary mode has.
     pub(crate) data_bytes_max: usize,
@@ -65,6 +69,7 @@ impl App {
         let observer = Arc::new(Observer::new(Arc::clone(&metrics.http)));
         Self {
             answers: Answers::default(),
+            backups: None,
             bodies: Bodies::new(Arc::clone(&metrics.http)),
             data_bytes_max: BINARY_BODY_BYTES_MAX,
             engine,
@@ -100,6 +105,13 @@ impl App {
     #[must_use]
     pub fn with_runtime_cache(mut self, bytes: usize) -> Self {
         self.runtime_cache = Some(Arc::new(RuntimeCache::new(bytes)));
+        self
+    }
+
+    /// The same with backups, which are made in this directory. Unless told it makes none.
+    #[must_use]
+    pub fn with_backups(mut self, directory: PathBuf) -> Self {
+        self.backups = Some(Arc::new(Backups::new(directory)));
         self
     }
 
@@ -161,6 +173,8 @@ pub fn app(app: App) -> Router {
         .route(paths::OPENAPI, get(openapi::get))
         .route(paths::METRICS, get(metrics::get))
         .route(paths::ENVIRONMENTS, post(environments::create))
+        .route(paths::BACKUPS, post(backups::create))
+        .route(paths::BACKUP, get(backups::get))
         .merge(of_cache())
         .merge(of_queues())
         .merge(of_topics())

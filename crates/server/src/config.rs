@@ -21,6 +21,8 @@ pub const DEFAULT_ENVIRONMENT: &str = "orgs/default/projects/default/envs/defaul
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:8400";
 /// Where the data is unless told.
 pub const DEFAULT_DATA_DIR: &str = "./data";
+/// Where backups are in the directory of the data, unless told.
+const BACKUPS: &str = "backups";
 /// Bytes of data that a message in binary mode can have unless told, and at most.
 pub const DATA_BYTES: usize = BINARY_BODY_BYTES_MAX;
 /// Queues that an environment can hold unless told.
@@ -39,6 +41,8 @@ pub struct RawSettings {
     pub listen: String,
     /// Directory of the data.
     pub data_dir: PathBuf,
+    /// Directory of backups that are made on demand; none: `backups` in that of the data.
+    pub backup_dir: Option<PathBuf>,
     /// Further names under which the server may be asked.
     pub allow_hosts: Vec<String>,
     /// The environment that `/v1/queues` stands for.
@@ -108,6 +112,7 @@ impl Default for RawSettings {
         Self {
             listen: DEFAULT_LISTEN.to_owned(),
             data_dir: PathBuf::from(DEFAULT_DATA_DIR),
+            backup_dir: None,
             allow_hosts: Vec::new(),
             default_environment: DEFAULT_ENVIRONMENT.to_owned(),
             assume_restart: false,
@@ -130,6 +135,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Directory of the data.
     pub data_dir: PathBuf,
+    /// Directory of backups that are made on demand.
+    pub backup_dir: PathBuf,
     /// Further names under which the server may be asked, in lower case.
     pub allow_hosts: Vec<String>,
     /// The environment that `/v1/queues` stands for.
@@ -216,6 +223,7 @@ impl RawSettings {
         let cache_bytes = |bytes| check_range("runtime-cache", bytes, least, most);
         Ok(Settings {
             listen,
+            backup_dir: self.backup_dir.unwrap_or_else(|| self.data_dir.join(BACKUPS)),
             data_dir: self.data_dir,
             allow_hosts,
             default_environment,
@@ -230,6 +238,11 @@ impl RawSettings {
             push_concurrency: check_range("push-concurrency", self.push_concurrency, 1, PUSHES_MAX)?,
         })
     }
+}
+
+/// The name of an environment, checked.
+pub fn environment_name(text: &str) -> Result<String, InputError> {
+    Ok(EnvironmentName::parse("environment", text)?.to_string())
 }
 
 fn parse_listen(text: &str) -> Result<SocketAddr, SettingsError> {

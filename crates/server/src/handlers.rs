@@ -1,5 +1,6 @@
 //! One file a resource or verb: extract, convert, call the engine, convert.
 
+pub(crate) mod backups;
 pub(crate) mod cache;
 pub(crate) mod data;
 pub(crate) mod dead_letters;

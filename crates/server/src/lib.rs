@@ -27,6 +27,7 @@
 
 pub mod answers;
 mod app;
+mod backups;
 mod bodies;
 pub mod config;
 mod connection;

@@ -4,6 +4,7 @@
 //! (`cargo run -p millpond-server --example openapi > docs/openapi.json`). Router tests hold every answer that they get
 //! against it (`tests/it/documented.rs`).
 
+mod backups;
 mod cache;
 mod errors;
 mod operation;
@@ -92,7 +93,7 @@ fn placed() -> Vec<(String, Operation)> {
             (format!("{collection}{}", operation.path), operation.with_id_prefix(prefix))
         })
     });
-    let others = operations::others().into_iter().chain(cache::operations());
+    let others = operations::others().into_iter().chain(backups::operations()).chain(cache::operations());
     let others = others.map(|operation| (operation.path.to_owned(), operation));
     of_collections.chain(others).collect()
 }

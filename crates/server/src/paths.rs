@@ -102,6 +102,12 @@ pub(crate) const SHORT_PARTITIONS: &str = "/v1/topics/{topic}/partitions";
 /// A partition of a topic, in the default environment.
 pub(crate) const SHORT_PARTITION: &str = "/v1/topics/{topic}/partitions/{partition}";
 
+/// Backups of this server.
+pub(crate) const BACKUPS: &str = "/v1/backups";
+
+/// A backup.
+pub(crate) const BACKUP: &str = "/v1/backups/{backup}";
+
 /// A value of the runtime cache.
 pub(crate) const CACHE_VALUE: &str = "/v1/cache/{key}";
 

@@ -9,7 +9,7 @@ use millpond_core::row::MessageContent;
 use millpond_core::{ChangeSet, Page, RowKey, Rows, Scan};
 use millpond_engine::environment::ReadId;
 use millpond_engine::{CommitFailure, commit};
-use millpond_store::{Store, StoreError, StoreReader};
+use millpond_store::{ExternalPage, Store, StoreError, StoreReader};
 
 use crate::auditor::Breach;
 use crate::random::Random;
@@ -23,6 +23,8 @@ pub enum Question {
     Contents(Vec<Sequence>),
     /// A page.
     Scan(Scan),
+    /// So many external commands.
+    External(usize),
 }
 
 /// What became of what the engine asked for.
@@ -38,6 +40,8 @@ pub enum Event {
     Contents(ReadId, Vec<Option<Arc<MessageContent>>>),
     /// A page was read.
     Page(ReadId, Page),
+    /// External commands were read.
+    External(ReadId, ExternalPage),
 }
 
 /// The threads of a driver, as queues.
@@ -120,6 +124,14 @@ impl Io {
         now(self.reader.as_mut().map(|reader| reader.scan(scan)))
     }
 
+    /// As [`Self::rows_now`].
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn external_now(&mut self, limit: usize) -> Result<ExternalPage, Breach> {
+        now(self.reader.as_mut().map(|reader| reader.external(limit)))
+    }
+
     /// Does one thing: writes a commit, serves a read, or delivers a result.
     pub fn advance(&mut self, random: &mut Random) -> Option<Event> {
         match random.below(5) {
@@ -174,6 +186,7 @@ impl Io {
             Question::Contents(messages) => {
                 reader.contents(&messages).map(|contents| Event::Contents(id, contents))
             }
+            Question::External(limit) => reader.external(limit).map(|page| Event::External(id, page)),
             Question::Scan(scan) => reader.scan(&scan).map(|page| Event::Page(id, page)),
         };
         self.answers.extend(answer.ok());

@@ -5,6 +5,7 @@
 //! Two judges watch: `auditor.rs` knows only what clients see, `invariants.rs` looks inside.
 
 pub mod auditor;
+mod beside;
 pub mod clock;
 pub mod coverage;
 mod disk;
@@ -20,6 +21,7 @@ pub mod workload;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+pub use beside::Met;
 pub use coverage::Coverage;
 pub use trace::Trace;
 
@@ -65,6 +67,24 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 pub fn run(seed: u64, trace: Trace) -> Result<(Coverage, Trace), Box<Failure>> {
     let replay = format!("SIM_SEED={seed} cargo test --profile sim -p millpond-sim seeds");
     live(seed, trace, Ok(Box::new(disk::PlainDisk::default())), COMMANDS, replay)
+}
+
+/// Lives through the world of a seed in which transactions beside the owner send and settle.
+///
+/// # Errors
+/// What went wrong in it.
+pub fn run_beside(seed: u64, trace: Trace) -> Result<(Met, Trace), Box<Failure>> {
+    let replay = format!("SIM_SEED={seed} cargo test --profile sim -p millpond-sim beside");
+    let fail = |what: String, trace: Trace| Err(Box::new(Failure { seed, replay, what, trace }));
+    let mut world = match beside::World::new(seed, trace) {
+        Ok(world) => world,
+        Err(breach) => return fail(breach.0, Trace::default()),
+    };
+    match catch_unwind(AssertUnwindSafe(|| world.live())) {
+        Ok(Ok(())) => Ok((world.met, world.trace)),
+        Ok(Err(breach)) => fail(breach.0, world.trace),
+        Err(panic) => fail(format!("panicked: {}", panic_text(&*panic)), world.trace),
+    }
 }
 
 /// Lives through the world of a seed over the real SQLite store, whose disk loses power and keeps what was flushed.

@@ -327,7 +327,7 @@ pub fn predict(auditor: &mut Auditor, answered: &Answered<'_>) -> Verdict {
         Command::SetSecret(set) => set_secret::predict(auditor, set, answered),
         Command::SetSpace { low } => set_space::predict(auditor, *low, answered),
         Command::Settle(settle) => settle::predict(auditor, settle, answered),
-        Command::Tick => tick::predict(answered),
+        Command::TakeExternal(_) | Command::Tick => tick::predict(answered),
         Command::Undo(leases) => undo::predict(auditor, leases, answered),
         Command::UpdateQueue(update) => update_queue::predict(auditor, update, answered),
     }

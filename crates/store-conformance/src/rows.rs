@@ -188,6 +188,7 @@ pub fn queue(number: u32) -> QueueRow {
         dead_purged_through: Sequence(0),
         deleted: false,
         sweep_owed: false,
+        settled_by_sql: false,
     }
 }
 
@@ -233,6 +234,7 @@ pub fn odd_queue(number: u32) -> QueueRow {
         dead_purged_through: Sequence((1 << 40) - 2),
         deleted: true,
         sweep_owed: true,
+        settled_by_sql: true,
     }
 }
 

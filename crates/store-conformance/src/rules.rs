@@ -2,9 +2,11 @@
 
 mod catalogue;
 mod chunks;
+mod claims;
 mod commits;
 mod contents;
 mod copies;
+mod external;
 mod fencing;
 mod likeness;
 mod logs;
@@ -22,16 +24,19 @@ pub struct Rule {
     pub name: &'static str,
     /// Checks a backend over a new place; panics when it breaks the rule.
     pub check: fn(&mut dyn Place),
+    /// It is about what is written beside the owner.
+    pub beside: bool,
 }
 
 macro_rules! rules {
-    ($($module:ident: $($rule:ident),+;)+) => {
-        /// Every rule.
-        pub const RULES: &[Rule] = &[$($(Rule { name: stringify!($rule), check: $module::$rule }),+),+];
+    ($name:ident $beside:literal: $($module:ident: $($rule:ident),+;)+) => {
+        const $name: &[Rule] = &[$($(
+            Rule { name: stringify!($rule), check: $module::$rule, beside: $beside }
+        ),+),+];
     };
 }
 
-rules! {
+rules! { OF_OWNERS false:
     commits:
         an_empty_environment_holds_nothing,
         a_delivery_is_inserted_updated_and_removed,
@@ -120,4 +125,35 @@ rules! {
         a_secret_is_the_last_that_was_written;
     likeness:
         random_commits_read_as_from_memory;
+}
+
+rules! { BESIDE true:
+    external:
+        a_committed_send_comes_as_it_was_written,
+        a_large_message_comes_as_it_was_written,
+        what_is_rolled_back_never_comes,
+        overlapping_transactions_are_all_seen,
+        transactions_come_in_order_each_as_a_whole,
+        pages_of_the_intake_are_its_front,
+        what_was_taken_does_not_come_back,
+        taking_what_is_not_there_is_corrupt,
+        a_deposed_owner_takes_nothing,
+        environments_have_intakes_of_their_own,
+        nothing_is_sent_to_a_queue_that_is_not,
+        a_restored_copy_brings_its_intake_back,
+        whoever_watches_is_woken;
+    claims:
+        a_free_claim_is_final,
+        a_claim_that_a_transaction_holds_is_free_when_that_rolls_back,
+        a_settlement_that_is_committed_wins,
+        a_lease_is_settled_once,
+        only_a_lease_that_is_held_is_settled,
+        other_commands_come_as_they_were_written,
+        a_claim_on_a_lease_that_is_not_held_keeps_nothing,
+        claims_are_answered_along_with_rows;
+}
+
+/// Every rule.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    OF_OWNERS.iter().chain(BESIDE)
 }

@@ -1,7 +1,7 @@
 //! The memory store keeps the contract.
 
 use millpond_store::{MemoryDisk, StoreFactory};
-use millpond_store_conformance::{Place, exercise};
+use millpond_store_conformance::{Beside, Place, exercise};
 
 #[derive(Default)]
 struct Memory {
@@ -21,11 +21,15 @@ impl Place for Memory {
     fn restore(&mut self) {
         self.disk.restore(&self.copy);
     }
+
+    fn beside(&mut self, environment: &str) -> Option<Box<dyn Beside>> {
+        Some(Box::new(self.disk.beside(environment)))
+    }
 }
 
 #[test]
 fn the_memory_store_keeps_the_contract() {
-    exercise(|| Box::<Memory>::default());
+    assert_eq!(exercise(|| Box::<Memory>::default()), [""; 0]);
 }
 
 #[test]

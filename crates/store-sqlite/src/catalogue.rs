@@ -64,6 +64,40 @@ impl Catalogue {
         find().map_err(before_commit("reading the catalogue"))
     }
 
+    /// All names, in their order.
+    pub(crate) fn names(&self) -> Result<Vec<String>, StoreError> {
+        let connection = self.lock();
+        let names = || {
+            let mut statement = connection.prepare_cached("select name from environment order by name")?;
+            statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<_>, _>>()
+        };
+        names().map_err(before_commit("reading the catalogue"))
+    }
+
+    /// A name for a file that nobody has.
+    pub(crate) fn draw_file(&self) -> Result<String, StoreError> {
+        let draw = self.lock().query_row("select lower(hex(randomblob(16)))", [], |row| row.get(0));
+        draw.map_err(before_commit("drawing a name"))
+    }
+
+    /// Names other files for environments, or new environments, all in one commit; returns the files that were theirs.
+    pub(crate) fn replace(&self, files: &[(&str, &str)]) -> Result<Vec<String>, StoreError> {
+        let mut connection = self.lock();
+        let mut replace = || {
+            let transaction = connection.transaction()?;
+            let mut before = Vec::new();
+            for (name, file) in files {
+                let sql = "select file from environment where name = ?1";
+                before.extend(transaction.query_row(sql, [name], |row| row.get(0)).optional()?);
+                let sql = "insert or replace into environment values (?1, ?2, 1, ?3)";
+                transaction.execute(sql, params![name, file, i64::MIN])?;
+            }
+            transaction.commit()?;
+            Ok(before)
+        };
+        replace().map_err(before_commit("writing the catalogue"))
+    }
+
     /// Its file exists, and until its owner says more it is due at once.
     pub(crate) fn note_open(&self, name: &str) -> Result<(), StoreError> {
         let sql = "update environment set opened = 1, next_due = ?2 \

@@ -40,6 +40,15 @@ pub(crate) fn take(path: &Path) -> Result<File, StoreError> {
     Ok(lock)
 }
 
+/// Takes a data directory that has to be there.
+pub(crate) fn take_existing(path: &Path) -> Result<File, StoreError> {
+    if path.join("format").exists() {
+        return take(path);
+    }
+    let context = format!("{} is not a data directory of Millpond", path.display());
+    Err(StoreError::new(StoreErrorKind::Unavailable, context))
+}
+
 fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
     let context = format!("reading {}", path.display());
     for entry in fs::read_dir(path).map_err(of_file(&context))? {

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use millpond_core::id::{CommitSequence, Incarnation, LeaseGeneration, QueueNumber, Sequence};
 use millpond_core::row::EnvironmentRow;
 use millpond_core::time::Timestamp;
-use millpond_store::{Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory};
+use millpond_store::{Backup, Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory};
 use rusqlite::{Connection, params};
 
+use crate::backup::NewBackup;
 use crate::catalogue::{Catalogue, Entry};
 use crate::checkpoint::Checkpointer;
 use crate::connection::{Database, Missing, sync_directory};
@@ -94,8 +95,22 @@ impl SqliteFactory {
         Self { place: Arc::new(place) }
     }
 
-    /// What is shared, for checks.
-    #[cfg(feature = "power-cut")]
+    /// The same for a directory that has to be there.
+    ///
+    /// # Errors
+    /// As [`SqliteFactory::open`]. `Unavailable`: there is none.
+    pub fn open_existing(path: &Path, settings: SqliteSettings) -> Result<Self, StoreError> {
+        // Taken again by the next line: a directory is never unmade, so that what was looked at stays.
+        drop(directory::take_existing(path)?);
+        Self::open(path, settings)
+    }
+
+    /// Where the data is.
+    pub(crate) fn data_directory(&self) -> &Path {
+        self.place.environments.parent().unwrap_or(&self.place.environments)
+    }
+
+    /// What is shared.
     pub(crate) fn place(&self) -> &Place {
         &self.place
     }
@@ -181,9 +196,25 @@ impl StoreFactory for SqliteFactory {
         due.truncate(limit);
         Ok(due)
     }
+
+    fn begin_backup(&self, to: &Path) -> Result<Box<dyn Backup>, StoreError> {
+        Ok(Box::new(NewBackup::begin(Arc::clone(&self.place), to)?))
+    }
 }
 
 impl Place {
+    /// The database of an environment; none if it was never opened.
+    pub(crate) fn database_of(&self, name: &str) -> Result<Option<Database>, StoreError> {
+        let Some(entry) = self.catalogue.find(name)? else {
+            let context = format!("there is no environment {name}");
+            return Err(StoreError::new(StoreErrorKind::Unavailable, context));
+        };
+        let path = self.environments.join(format!("{}.sqlite", entry.file));
+        let is_there = entry.missing == Missing::IsLost || path.exists();
+        let synchronous = self.settings.synchronous;
+        Ok(is_there.then(|| Database { path, vfs: self.vfs.clone(), synchronous }))
+    }
+
     /// Keeps a connection until the environment of this file is taken over.
     pub(crate) fn keep_until_reopened(&self, file: &str, connection: Connection) {
         let mut unresolved = self.unresolved.lock().unwrap_or_else(PoisonError::into_inner);

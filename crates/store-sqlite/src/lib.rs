@@ -7,6 +7,7 @@
 //! DATA_DIR/environments/<random>.sqlite   the rows of one environment (`schema.rs`)
 //! DATA_DIR/lineage/<random>               tells a restart from a restored copy (`lineage.rs`)
 //! DATA_DIR/reserve                        room given up when the disk is full (`space.rs`)
+//! DATA_DIR/backups/                       where a server puts backups unless it is told (`backup.rs`)
 //! ```
 //!
 //! One [`ChangeSet`](millpond_core::ChangeSet) is one transaction in WAL mode with `synchronous=FULL`, whose first
@@ -18,10 +19,12 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
 
+mod backup;
 mod catalogue;
 mod checkpoint;
 mod chunk;
 mod connection;
+mod copying;
 mod directory;
 mod error;
 mod factory;
@@ -29,15 +32,20 @@ mod lineage;
 #[cfg(feature = "power-cut")]
 pub mod power_cut;
 mod reader;
+mod restore;
 mod row;
 mod scan;
 mod schema;
 mod segment;
 mod settings;
+mod snapshot;
 mod space;
 mod store;
 mod trigger;
 mod write;
 
+pub use backup::UNFINISHED;
 pub use factory::SqliteFactory;
+pub use restore::SqliteBackup;
 pub use settings::{SqliteSettings, Synchronous};
+pub use snapshot::SqliteSnapshots;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::MessageContent;
-use millpond_core::{Page, RowKey, Rows, Scan};
+use millpond_core::{Claim, Page, RowKey, Rows, Scan};
 use millpond_store::{StoreError, StoreReader};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
@@ -71,6 +71,8 @@ impl StoreReader for SqliteReader {
                         let found = progress.query_row(values, row::delivery).optional()?;
                         rows.progress.push((*key, found));
                     }
+                    // Nobody else writes here.
+                    RowKey::Claim(key) => rows.claims.push((*key, Claim::Free)),
                 }
             }
             Ok(rows)

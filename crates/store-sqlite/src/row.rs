@@ -33,7 +33,11 @@ pub(crate) fn queue_of(key: &DedupKey) -> i64 {
 pub(crate) const QUEUE_COLUMNS: &str = "queue.number, name, uid, generation, revision, created_at, updated_at, \
      annotations, spec, paused_at, purged_through, deleted, sweep_owed, counters.ready, delayed, leased, dead, \
      completed, cancelled, waiting_bytes, leased_bytes, dead_bytes, finished_bytes, total_sent, total_delivered, total_undone, total_acked, total_dead, total_expired, \
-     consumer_seen_at, dead_purged_through, position, role, parent, log, start";
+     consumer_seen_at, dead_purged_through, position, role, parent, log, start, \
+     settled_by_sql";
+
+/// How many they are.
+pub(crate) const QUEUE_COLUMN_COUNT: usize = 36;
 
 /// A delivery, from [`DELIVERY_COLUMNS`].
 pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {
@@ -133,6 +137,7 @@ pub(crate) fn queue_with_counters(row: &Row<'_>) -> Result<(QueueRow, CountersRo
         purged_through: sequence(row, 10)?,
         deleted: row.get(11)?,
         sweep_owed: row.get(12)?,
+        settled_by_sql: row.get(36)?,
         dead_purged_through: sequence(row, 30)?,
     };
     let count = |column| row.get::<_, Option<i64>>(column).map(|count| count.unwrap_or(0).cast_unsigned());

@@ -8,7 +8,7 @@
 pub(crate) const APPLICATION_ID: i64 = 0x6d70_6e64;
 
 /// `user_version` of both kinds of database.
-pub(crate) const LAYOUT: i64 = 4;
+pub(crate) const LAYOUT: i64 = 5;
 
 /// The rows of one environment.
 pub(crate) const ENVIRONMENT: &str = "
@@ -43,7 +43,8 @@ create table queue (
     role            integer not null, -- 0 queue, 1 topic, 2 partition, 3 group, 4 cursor
     parent          integer,          -- topic of a partition or group, group of a cursor
     log             integer,          -- these two of a cursor
-    start           integer
+    start           integer,
+    settled_by_sql  integer not null
 ) strict;
 
 create table counters (
@@ -107,7 +108,7 @@ create table delivery (
     sent_at         integer not null,
     entered         integer not null,
     dead_at         integer,
-    dead_reason     integer, -- 0 attempts spent, 1 leases lost
+    dead_reason     integer, -- 0 attempts spent, 1 leases lost, 2 to 5 cancelled
     dead_queue      text,
     size_bytes      integer not null, -- of the message's content, wherever its data is
     chunks          integer not null, -- as in message

@@ -48,20 +48,28 @@ fn remove_segments(connection: &Connection, log: QueueNumber) -> Result<(), Erro
 
 /// All segments and all runs, in the order of their keys.
 pub(crate) fn all(connection: &Connection) -> Result<(Vec<SegmentRow>, Vec<RunRow>), Error> {
-    let sql = "select log, place, live from segment order by log, place";
-    let segments = connection.prepare(sql)?.query_map([], segment)?.collect::<Result<_, _>>()?;
-    let sql = "select cursor, first, last from run order by cursor, first";
-    let runs = connection.prepare(sql)?.query_map([], run)?.collect::<Result<_, _>>()?;
+    let sql = format!("select {SEGMENT_COLUMNS} from segment order by log, place");
+    let segments = connection.prepare(&sql)?.query_map([], segment)?.collect::<Result<_, _>>()?;
+    let sql = format!("select {RUN_COLUMNS} from run order by cursor, first");
+    let runs = connection.prepare(&sql)?.query_map([], run)?.collect::<Result<_, _>>()?;
     Ok((segments, runs))
 }
 
-fn segment(row: &Row<'_>) -> Result<SegmentRow, Error> {
+/// Columns that [`segment`] reads, in its order.
+pub(crate) const SEGMENT_COLUMNS: &str = "log, place, live";
+
+/// Columns that [`run`] reads, in its order.
+pub(crate) const RUN_COLUMNS: &str = "cursor, first, last";
+
+/// A segment, from [`SEGMENT_COLUMNS`].
+pub(crate) fn segment(row: &Row<'_>) -> Result<SegmentRow, Error> {
     let bytes: [u8; LIVE_BYTES] = row.get(2)?;
     let live = live_from_bytes(&bytes);
     Ok(SegmentRow { log: QueueNumber(row.get(0)?), index: row.get::<_, i64>(1)?.cast_unsigned(), live })
 }
 
-fn run(row: &Row<'_>) -> Result<RunRow, Error> {
+/// A run, from [`RUN_COLUMNS`].
+pub(crate) fn run(row: &Row<'_>) -> Result<RunRow, Error> {
     let number = |column| row.get::<_, i64>(column).map(|number| LogNumber(number.cast_unsigned()));
     Ok(RunRow { cursor: QueueNumber(row.get(0)?), first: number(1)?, last: number(2)? })
 }

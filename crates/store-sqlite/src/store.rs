@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use millpond_core::ChangeSet;
 use millpond_core::id::CommitSequence;
-use millpond_store::{Resolution, Store, StoreError, StoreErrorKind, StoreReader, StoreStats};
+use millpond_store::{CopyProgress, Resolution, Store, StoreError, StoreErrorKind, StoreReader, StoreStats};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error, params};
 
 use crate::checkpoint::{Checkpointer, Log};
 use crate::connection::{Database, Missing, get};
+use crate::copying::Copying;
 use crate::error::{at_commit, before_commit};
 use crate::factory::OpenStore;
 use crate::lineage::Mark;
@@ -23,6 +24,8 @@ use crate::{schema, write};
 /// The owner of one environment.
 #[derive(Debug)]
 pub(crate) struct SqliteStore {
+    /// A copy that is under way. Before the connection, so that it is dropped before it.
+    copying: Option<Copying>,
     /// `None`: closed.
     connection: Option<Connection>,
     database: Database,
@@ -57,6 +60,7 @@ impl SqliteStore {
         let marked_at = Instant::now();
         let connection = Some(connection);
         Ok(Self {
+            copying: None,
             connection,
             database,
             log,
@@ -129,6 +133,7 @@ impl SqliteStore {
             Err(error) => Err(error),
         };
         if result.is_ok() {
+            self.copying = None;
             self.connection = Some(connection);
         }
         result
@@ -201,7 +206,30 @@ impl Store for SqliteStore {
         Ok(StoreStats { used_bytes: size_bytes + self.log.bytes(), space_low })
     }
 
+    fn begin_copy(&mut self, to: &Path) -> Result<(), StoreError> {
+        self.copying = None;
+        let begun = Copying::begin(self.connection()?, to).map_err(before_commit("beginning a copy"))?;
+        self.copying = Some(begun);
+        Ok(())
+    }
+
+    fn copy_on(&mut self, pages: u32) -> Result<CopyProgress, StoreError> {
+        let Some(mut copying) = self.copying.take() else {
+            return Err(StoreError::new(StoreErrorKind::Unavailable, "there is no copy under way"));
+        };
+        let progress = copying.step(pages).map_err(before_commit("copying"))?;
+        if progress.pages_left > 0 {
+            self.copying = Some(copying);
+        }
+        Ok(progress)
+    }
+
+    fn end_copy(&mut self) {
+        self.copying = None;
+    }
+
     fn close(mut self: Box<Self>) -> Result<(), StoreError> {
+        self.copying = None;
         self.open.place.witnesses.note(&self.file, &self.mark);
         self.log.close();
         let Some(connection) = self.connection.take() else { return Ok(()) };
@@ -216,6 +244,7 @@ impl Store for SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
+        self.copying = None;
         if self.unresolved.is_some()
             && let Some(connection) = self.connection.take()
         {

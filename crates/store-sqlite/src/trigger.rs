@@ -40,14 +40,22 @@ pub(crate) fn write(connection: &Connection, changes: &ChangeSet) -> Result<(), 
 
 /// All triggers in the order of their ids, and the secret.
 pub(crate) fn all(connection: &Connection) -> Result<(Vec<TriggerRow>, SecretRow), Error> {
-    let sql = "select id, number, uid, created_at, deployment, topic, consumer, target, spec from trigger order by id";
-    let triggers = connection.prepare(sql)?.query_map([], trigger)?.collect::<Result<_, _>>()?;
-    let sql = "select current, previous, previous_until, since from secret";
-    let found = connection.query_row(sql, [], secret).optional()?;
+    let sql = format!("select {TRIGGER_COLUMNS} from trigger order by id");
+    let triggers = connection.prepare(&sql)?.query_map([], trigger)?.collect::<Result<_, _>>()?;
+    let sql = format!("select {SECRET_COLUMNS} from secret");
+    let found = connection.query_row(&sql, [], secret).optional()?;
     Ok((triggers, found.unwrap_or_default()))
 }
 
-fn trigger(row: &Row<'_>) -> Result<TriggerRow, Error> {
+/// Columns that [`trigger`] reads, in its order.
+pub(crate) const TRIGGER_COLUMNS: &str =
+    "id, number, uid, created_at, deployment, topic, consumer, target, spec";
+
+/// Columns that [`secret`] reads, in its order.
+pub(crate) const SECRET_COLUMNS: &str = "current, previous, previous_until, since";
+
+/// A trigger, from [`TRIGGER_COLUMNS`].
+pub(crate) fn trigger(row: &Row<'_>) -> Result<TriggerRow, Error> {
     Ok(TriggerRow {
         id: row.get(0)?,
         number: unsigned(row, 1)?,
@@ -61,7 +69,8 @@ fn trigger(row: &Row<'_>) -> Result<TriggerRow, Error> {
     })
 }
 
-fn secret(row: &Row<'_>) -> Result<SecretRow, Error> {
+/// The secret, from [`SECRET_COLUMNS`].
+pub(crate) fn secret(row: &Row<'_>) -> Result<SecretRow, Error> {
     let until = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);
     let previous = match (row.get::<_, Option<Box<str>>>(1)?, until) {
         (None, None) => None,

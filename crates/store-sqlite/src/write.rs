@@ -85,7 +85,8 @@ fn write_rows(connection: &Connection, changes: &ChangeSet) -> Result<bool, Erro
 fn put_queues(connection: &Connection, rows: &[QueueRow]) -> Result<(), Error> {
     for row in rows {
         let sql = "insert or replace into queue \
-                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
+                   ?19)";
         let (role, parent, log, start) = role_columns(row.role);
         connection.prepare_cached(sql)?.execute(params![
             row.number.0,
@@ -106,6 +107,7 @@ fn put_queues(connection: &Connection, rows: &[QueueRow]) -> Result<(), Error> {
             parent,
             log,
             start,
+            row.settled_by_sql,
         ])?;
     }
     Ok(())

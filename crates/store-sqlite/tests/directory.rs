@@ -107,7 +107,7 @@ fn a_database_of_another_layout_is_refused_and_says_so() {
     let error = factory.open(ENVIRONMENT).map(drop).expect_err("it is refused");
     assert_eq!(error.kind, StoreErrorKind::Corrupt);
     let told = error.to_string();
-    assert!(told.contains(&names[0]) && told.contains("layout 1") && told.contains("layout 4"), "{told}");
+    assert!(told.contains(&names[0]) && told.contains("layout 1") && told.contains("layout 5"), "{told}");
 }
 
 /// An environment with a delivery, a trigger and a secret, in which somebody else then runs a statement.

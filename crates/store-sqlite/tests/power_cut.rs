@@ -339,5 +339,6 @@ impl Place for OnDisk {
 
 #[test]
 fn the_store_keeps_the_contract_over_this_disk_too() {
-    exercise(|| Box::new(OnDisk(new_disk(), None)));
+    let left_out = exercise(|| Box::new(OnDisk(new_disk(), None)));
+    assert!(!left_out.is_empty(), "nobody writes beside the owner");
 }

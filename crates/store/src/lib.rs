@@ -22,15 +22,23 @@
 //! - **Progress is a delivery like others**, in all orders, and can be read by its cursor and message. It has no message
 //!   under its sequence: none leaves with it.
 //! - **Chunks are rows of their own.** A message leaves with its delivery, its chunks do not.
+//! - **External commands are taken once.** A commit that names one that is not committed, or that was taken, answers `Corrupt` and
+//!   nothing happened. Until one is taken every read shows it, of whichever owner.
+//! - **Claims are final.** Whoever stores the key of a lease first, the owner or a transaction beside it, has it; a transaction that
+//!   is open has it until it ends, and no reader waits for that. A claim that is removed may be stored on: it must be for as long as
+//!   a transaction is open that might still see the lease as held.
 //! - **Bytes come back as they came**, names and keys included, whatever they hold.
 
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing))]
 
+mod backup;
 mod error;
 mod memory;
 pub mod persisted;
+mod snapshot;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,10 +46,12 @@ use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::{
     CountersRow, EnvironmentRow, MessageContent, QueueRow, RunRow, SecretRow, SegmentRow, TriggerRow,
 };
-use millpond_core::{ChangeSet, Page, RowKey, Rows, Scan};
+use millpond_core::{ChangeSet, External, Page, RowKey, Rows, Scan};
 
+pub use backup::{BackedUp, Backup, CopyProgress};
 pub use error::{StoreError, StoreErrorKind};
-pub use memory::{MemoryDisk, MemoryDump, MemoryStore};
+pub use memory::{BesideError, MemoryBeside, MemoryDisk, MemoryDump, MemoryStore};
+pub use snapshot::{PAGE_BYTES, PAGE_ROWS, RowCounts, RowKind, Snapshot, SnapshotHead, Snapshots, StoredRow};
 
 /// What an owner finds when it opens an environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -94,6 +104,21 @@ pub struct StoreStats {
     pub space_low: bool,
 }
 
+/// What waits in the intake.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ExternalPage {
+    /// The commit that the read saw, all of it and nothing later.
+    pub snapshot: CommitSequence,
+    /// The first of what waits, in order.
+    pub commands: Vec<External>,
+    /// There is more behind these.
+    pub more: bool,
+}
+
+/// Called with the name of an environment in which external commands wait. It may be called by any thread, for no reason, and while
+/// the store is at work: it does nothing that could wait for the store.
+pub type Wake = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// The right to write one environment.
 pub trait Store: Send {
     /// Writes all of `changes` and makes it durable.
@@ -129,6 +154,28 @@ pub trait Store: Send {
     /// `Unavailable`, `Closed`.
     fn stats(&mut self) -> Result<StoreStats, StoreError>;
 
+    /// Begins a copy of all rows in a new file, which [`Store::copy_on`] carries on while commits go on. It ends up as of its last
+    /// step. One that is under way is given up.
+    ///
+    /// # Errors
+    /// `Unavailable`: also if this store makes no copies of itself. `Full`, `Corrupt`, `Closed`.
+    fn begin_copy(&mut self, _to: &Path) -> Result<(), StoreError> {
+        Err(no_copies())
+    }
+
+    /// Copies so many pages more, between two commits.
+    ///
+    /// # Errors
+    /// As [`Store::begin_copy`], also if there is no copy under way; the copy is given up.
+    fn copy_on(&mut self, _pages: u32) -> Result<CopyProgress, StoreError> {
+        Err(no_copies())
+    }
+
+    /// Gives up a copy that is under way, if there is one.
+    fn end_copy(&mut self) {
+        // There is none.
+    }
+
     /// Puts everything in order and lets go. Dropping a store without this is a crash, which loses nothing.
     ///
     /// # Errors
@@ -138,7 +185,9 @@ pub trait Store: Send {
 
 /// Reads of one environment. No read holds a snapshot for longer than the call.
 pub trait StoreReader: Send {
-    /// Reads deliveries, progress and remembered calls by key, all from one snapshot, each kind in the order asked for.
+    /// Reads deliveries, progress and remembered calls by key, all from one snapshot, each kind in the order asked for. Claims are
+    /// asked for in the same way but are no part of the snapshot: a free one is stored for the owner if its lease is held as of the last
+    /// commit, and nothing waits for one that an open transaction holds.
     ///
     /// # Errors
     /// `Unavailable`, `Corrupt`, `Closed`.
@@ -156,6 +205,16 @@ pub trait StoreReader: Send {
     /// # Errors
     /// `Unavailable`, `Corrupt`, `Closed`.
     fn chunk(&mut self, message: Sequence, number: u32) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Reads commands that were written beside the owner, are committed and not taken: the first `limit` in the order of the intake. A
+    /// transaction that committed before another began comes first, and a transaction's own come together and in order.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Corrupt`, `Closed`.
+    fn external(&mut self, limit: usize) -> Result<ExternalPage, StoreError> {
+        let _ = limit;
+        Ok(ExternalPage::default())
+    }
 
     /// Reads one page of an ordered scan. `end` is exact: it is set if and only if nothing lies behind the page.
     ///
@@ -195,10 +254,35 @@ pub trait StoreFactory: Send + Sync {
     /// `Unavailable` (also if it is not known), `Full`.
     fn set_next_due(&self, environment: &str, next_due: Option<i64>) -> Result<(), StoreError>;
 
+    /// Counts how often this process came to own the place; `None`: it does not own it right now, or has not made sure of that in
+    /// time. What was read or opened under another hold may be of the past, and is told to nobody (design-holes A7).
+    fn hold(&self) -> Option<u64> {
+        Some(0)
+    }
+
+    /// From now on `wake` is called whenever the store learns that external commands wait in an environment, open or not: after each
+    /// commit that adds some at the latest when the next could be read, and at once for what waits already. It replaces the `wake`
+    /// before it.
+    fn watch(&self, wake: Wake) {
+        drop(wake);
+    }
+
     /// Environments that have no open store of this factory and have to be opened at or before `now`, in Unix
     /// milliseconds; at most `limit`, those due first in front.
     ///
     /// # Errors
     /// `Unavailable`.
     fn due_environments(&self, now: i64, limit: usize) -> Result<Vec<String>, StoreError>;
+
+    /// Begins a backup in a directory that is not there yet.
+    ///
+    /// # Errors
+    /// `Unavailable`: also if this place makes no backups. `Full`.
+    fn begin_backup(&self, _to: &Path) -> Result<Box<dyn Backup>, StoreError> {
+        Err(no_copies())
+    }
+}
+
+fn no_copies() -> StoreError {
+    StoreError::new(StoreErrorKind::Unavailable, "this store makes no copies of itself")
 }

@@ -5,20 +5,27 @@
 //!
 //! Invariant: each index set holds exactly the keys of the rows that belong in it (`memory/environment.rs`).
 
+mod beside;
 mod environment;
+mod intake;
+mod snapshot;
 mod store;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use millpond_core::external::External;
 use millpond_core::id::CommitSequence;
 use millpond_core::row::{
     ChunkRow, CountersRow, DedupRow, DeliveryRow, EnvironmentRow, MessageRow, QueueRow, RunRow, SecretRow,
     SegmentRow, TriggerRow, UploadRow,
 };
 
-use crate::{Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory};
+use millpond_core::{Claim, LeaseKey};
 
+use crate::{Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory, Wake};
+
+pub use beside::{BesideError, MemoryBeside};
 use environment::Environment;
 pub use store::MemoryStore;
 
@@ -57,6 +64,10 @@ pub struct MemoryDump {
     pub triggers: Vec<TriggerRow>,
     /// What pushes are signed with.
     pub secret: SecretRow,
+    /// All external commands that wait, in their order.
+    pub external: Vec<External>,
+    /// All keys of leases that are stored for good.
+    pub claims: Vec<(LeaseKey, Claim)>,
 }
 
 /// The disk itself.
@@ -66,7 +77,20 @@ struct Contents {
     /// Not copied with the data: lineage and last commit of each environment (design-holes A3).
     witnesses: BTreeMap<String, Witness>,
     next_lineage: u64,
+    /// How often a copy was put in place of the data.
+    restores: u64,
     space_low: bool,
+    watcher: Watcher,
+}
+
+/// Who wants to know that external commands wait.
+#[derive(Clone, Default)]
+struct Watcher(Option<Wake>);
+
+impl std::fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Watcher").field(&self.0.is_some()).finish()
+    }
 }
 
 /// One environment and its entry in the catalogue.
@@ -98,12 +122,15 @@ impl MemoryDisk {
         let mut environments = contents.environments.clone();
         for known in environments.values_mut() {
             known.open_stores = 0;
+            known.data.intake.end_all();
         }
         let copy = Contents {
             environments,
             witnesses: BTreeMap::new(),
             next_lineage: contents.next_lineage,
+            restores: 0,
             space_low: false,
+            watcher: Watcher::default(),
         };
         Self { shared: Arc::new(Mutex::new(copy)) }
     }
@@ -112,8 +139,10 @@ impl MemoryDisk {
     /// from a restore stays, so an older copy opens as [`Lineage::Restored`], and one of this very moment as
     /// [`Lineage::Restarted`].
     pub fn restore(&self, copy: &Self) {
-        let environments = copy.lock().environments.clone();
+        let mut environments = copy.lock().environments.clone();
+        environments.values_mut().for_each(|known| known.data.intake.end_all());
         let mut contents = self.lock();
+        contents.restores += 1;
         let before = std::mem::replace(&mut contents.environments, environments);
         for (name, known) in &mut contents.environments {
             known.open_stores = before.get(name).map_or(0, |old| old.open_stores);
@@ -129,6 +158,14 @@ impl MemoryDisk {
     /// What [`Store::stats`] says about room from now on.
     pub fn set_space_low(&self, space_low: bool) {
         self.lock().space_low = space_low;
+    }
+
+    /// Tells whoever watches that commands wait.
+    fn wake(&self, environment: &str) {
+        let wake = self.lock().watcher.0.clone();
+        if let Some(wake) = wake {
+            wake(environment);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Contents> {
@@ -187,6 +224,15 @@ impl StoreFactory for MemoryDisk {
             None => return Err(StoreError::new(StoreErrorKind::Unavailable, "environment is not known")),
         }
         Ok(())
+    }
+
+    fn watch(&self, wake: Wake) {
+        let mut contents = self.lock();
+        contents.watcher = Watcher(Some(Arc::clone(&wake)));
+        let waiting = contents.environments.iter().filter(|(_, known)| !known.data.intake.is_empty());
+        let waiting: Vec<_> = waiting.map(|(name, _)| name.clone()).collect();
+        drop(contents);
+        waiting.iter().for_each(|name| wake(name));
     }
 
     fn due_environments(&self, now: i64, limit: usize) -> Result<Vec<String>, StoreError> {

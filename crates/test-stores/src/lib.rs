@@ -19,7 +19,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use millpond_store::{Opened, Store, StoreError, StoreFactory};
+use millpond_store::{Opened, Store, StoreError, StoreFactory, Wake};
 
 pub use millpond_test_postgres::Kind;
 pub use stored::Stored;
@@ -83,6 +83,14 @@ impl StoreFactory for TestStore {
 
     fn set_next_due(&self, environment: &str, next_due: Option<i64>) -> Result<(), StoreError> {
         self.factory().set_next_due(environment, next_due)
+    }
+
+    fn hold(&self) -> Option<u64> {
+        self.factory().hold()
+    }
+
+    fn watch(&self, wake: Wake) {
+        self.factory().watch(wake);
     }
 
     fn due_environments(&self, now: i64, limit: usize) -> Result<Vec<String>, StoreError> {

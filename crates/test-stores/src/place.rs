@@ -3,8 +3,9 @@
 use std::any::Any;
 
 use millpond_store::{MemoryDisk, StoreFactory};
+use millpond_store_postgres::{PostgresFactory, PostgresSettings};
 use millpond_store_sqlite::{SqliteFactory, SqliteSettings};
-use millpond_test_postgres::Kind;
+use millpond_test_postgres::{Kind, Schema};
 
 use crate::apart::apart;
 
@@ -21,8 +22,13 @@ impl Place {
     pub(crate) fn new(kind: Kind) -> Self {
         match kind {
             Kind::Memory => Self::of(MemoryDisk::new(), ()),
-            // Here the PostgreSQL store plugs in: a factory on a `Schema` of that URL, which is what lies below.
-            Kind::Postgres(url) => panic!("{url}: there is no store for PostgreSQL yet"),
+            Kind::Postgres(url) => {
+                let schema = Schema::of(&url);
+                let settings =
+                    PostgresSettings { schema: schema.name().to_owned(), ..PostgresSettings::default() };
+                let factory = PostgresFactory::open(&url, settings).expect("it opens");
+                Self::of(factory, schema)
+            }
             Kind::Sqlite => {
                 let directory = tempfile::Builder::new().prefix("millpond-test-").tempdir();
                 let directory = directory.expect("a directory can be made");

@@ -1,5 +1,6 @@
 //! Promises that only the running binary can keep or break.
 
+mod backups;
 mod bench;
 mod disk_full;
 mod documents;

@@ -5,6 +5,7 @@ mod documents;
 mod examples;
 mod json;
 mod lists;
+mod moving;
 mod process;
 mod refusals;
 mod schema;

@@ -38,6 +38,7 @@ impl Core {
             dead_purged_through: Sequence::default(),
             deleted: false,
             sweep_owed: false,
+            settled_by_sql: false,
         };
         if create.validate_only {
             let counters = CountersRow { queue: number, ..CountersRow::default() };

@@ -2,6 +2,7 @@
 
 use crate::apply::Stop;
 use crate::command::MessageRef;
+use crate::id::QueueNumber;
 use crate::outcome::{Outcome, Rejection};
 use crate::row::DeliveryState;
 use crate::stamp::Stamp;
@@ -19,7 +20,9 @@ impl Core {
             return Err(Rejection::MessageLeased { message: wanted.message, until: row.due_at }.into());
         }
         self.erase_row(wanted.message.sequence, true);
-        self.batch.stirred.push(number);
+        if number != QueueNumber::NONE {
+            self.batch.stirred.push(number);
+        }
         Ok(Outcome::MessageDeleted)
     }
 }

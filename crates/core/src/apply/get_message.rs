@@ -3,7 +3,7 @@
 use crate::apply::Stop;
 use crate::change::RowKey;
 use crate::command::MessageRef;
-use crate::id::{MessageId, QueueNumber};
+use crate::id::{MessageId, QueueNumber, Sequence};
 use crate::outcome::{Outcome, Rejection};
 use crate::row::{DeliveryRow, Role};
 use crate::stamp::Stamp;
@@ -22,8 +22,14 @@ impl Core {
         wanted: &MessageRef,
         stamp: &Stamp,
     ) -> Result<(QueueNumber, &DeliveryRow), Stop> {
-        let number = self.existing(&wanted.queue)?;
         let message = wanted.message;
+        if message.sequence.is_external() {
+            self.demand_messages(std::slice::from_ref(&message))?;
+            if let Some(row) = self.refused(wanted, stamp.now) {
+                return Ok((row.queue, row));
+            }
+        }
+        let number = self.existing(&wanted.queue)?;
         self.demand_messages(std::slice::from_ref(&message))?;
         let row = self.shown(number, message, stamp.now);
         let number = row.map_or(number, |row| row.queue);
@@ -43,7 +49,8 @@ impl Core {
     ) -> impl Iterator<Item = RowKey> {
         let end = self.environment.next_sequence;
         let sequences = messages.map(|message| message.sequence);
-        sequences.filter(move |&sequence| sequence < end).map(RowKey::Delivery)
+        let known = move |sequence: &Sequence| *sequence < end || sequence.is_external();
+        sequences.filter(known).map(RowKey::Delivery)
     }
 
     /// A message of a queue or topic that is neither gone nor over.

@@ -49,7 +49,8 @@ impl Core {
         stamp: &Stamp,
     ) -> Result<Option<&DedupRow>, Stop> {
         let row = self.remembered_under(key, stamp)?;
-        if row.is_some_and(|row| row.digest != digest) {
+        let any = |row: &DedupRow| matches!(&row.answer, Remembered::Sent(sent) if sent.is_external());
+        if row.is_some_and(|row| row.digest != digest && !any(row)) {
             return Err(Rejection::IdempotencyKeyReused { key: key.key.clone() }.into());
         }
         Ok(row)

@@ -207,6 +207,7 @@ impl Core {
             dead_purged_through: Sequence::default(),
             deleted: false,
             sweep_owed: false,
+            settled_by_sql: false,
         };
         let mut state = QueueState::new(row);
         state.counters = CountersRow { position: start, ..state.counters };

@@ -2,9 +2,10 @@
 //! visible, the group's progress with it, whether the group is paused, the group's limits, runs.
 
 use crate::apply::Stop;
+use crate::apply::claim::LOOK_AGAIN_AFTER;
 use crate::apply::create_queue::check_duration;
 use crate::apply::lease::check_reading;
-use crate::change::{ProgressKey, RowKey};
+use crate::change::{Claim, ProgressKey, RowKey};
 use crate::command::{LeaseMessage, Reading};
 use crate::id::{LeaseGeneration, LogNumber, QueueNumber};
 use crate::limits;
@@ -109,6 +110,16 @@ impl Core {
         if own.state == DeliveryState::Leased {
             if own.due_at > stamp.now {
                 return Err(Rejection::MessageLeased { message, until: own.due_at }.into());
+            }
+            if let Some(key) = self.claim_needed(&own) {
+                match self.claims.get(key) {
+                    None => return Err(Stop::Needs(vec![RowKey::Claim(key)])),
+                    Some(Claim::Free) => {}
+                    Some(Claim::Held | Claim::Settled) => {
+                        let until = stamp.now.plus(LOOK_AGAIN_AFTER);
+                        return Err(Rejection::MessageLeased { message, until }.into());
+                    }
+                }
             }
             self.end_due_lease(sequence, stamp);
         }

@@ -177,10 +177,16 @@ impl Core {
 
     /// Works off what is due in a queue, in due order. `false`: there is more than this batch may do.
     pub(super) fn run_due(&mut self, number: QueueNumber, stamp: &Stamp) -> bool {
+        let claims = self.is_settled_by_sql(number);
+        if claims && !self.leases_wait && !self.end_claimed(number, stamp) {
+            return false;
+        }
+        let leases = !claims && !self.leases_wait;
         loop {
             let Some(queue) = self.queues.get(&number) else { return true };
             let due = |key: Option<&crate::row::DueKey>| key.filter(|key| key.due_at <= stamp.now).copied();
-            let (delayed, leased) = (due(queue.delayed.first()), due(queue.leased.first()));
+            let leased = if leases { due(queue.leased.first()) } else { None };
+            let delayed = due(queue.delayed.first());
             let Some(first) = [delayed, leased].into_iter().flatten().min() else { return true };
             if !self.take_due() {
                 return false;

@@ -175,12 +175,8 @@ impl Core {
         now: Timestamp,
     ) {
         let Some(idempotency) = &send.idempotency else { return };
-        let retention = self.queues.get(&number).and_then(|queue| queue.row.spec.retention);
-        // On a topic each message may have a retention of its own.
         let own = send.messages.iter().filter_map(|message| message.time_to_live).min();
-        let is_log = self.queues.get(&number).is_some_and(|queue| queue.row.role.is_log());
-        let shortest = [retention, own.filter(|_| is_log), Some(limits::IDEMPOTENCY_WINDOW_MAX)];
-        let window = shortest.into_iter().flatten().min().unwrap_or(limits::IDEMPOTENCY_WINDOW_MAX);
+        let window = self.idempotency_window(number, own);
         let sent = SentIds {
             sent_at: now,
             first_sequence: first,
@@ -193,6 +189,16 @@ impl Core {
             answer: Remembered::Sent(sent),
             expires_at: now.plus(window),
         });
+    }
+
+    /// How long a send is remembered whose messages live so long, if they say so.
+    pub(super) fn idempotency_window(&self, number: QueueNumber, own: Option<Duration>) -> Duration {
+        let queue = self.queues.get(&number);
+        let retention = queue.and_then(|queue| queue.row.spec.retention);
+        // On a topic each message may have a retention of its own.
+        let own = own.filter(|_| queue.is_some_and(|queue| queue.row.role.is_log()));
+        let shortest = [retention, own, Some(limits::IDEMPOTENCY_WINDOW_MAX)];
+        shortest.into_iter().flatten().min().unwrap_or(limits::IDEMPOTENCY_WINDOW_MAX)
     }
 }
 

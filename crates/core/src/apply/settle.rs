@@ -12,7 +12,7 @@ use crate::apply::Stop;
 use crate::apply::create_queue::check_duration;
 use crate::apply::retry::Ended;
 use crate::apply::send::{Form, SendPlan};
-use crate::change::RowKey;
+use crate::change::{Claim, RowKey};
 use crate::command::{LeaseRef, Require, Send, Settle, SettleAction, Settlement};
 use crate::id::{LeaseGeneration, QueueNumber, Sequence};
 use crate::limits;
@@ -62,7 +62,40 @@ impl Core {
             return Err(Rejection::LeaseStale { stale }.into());
         }
         self.check_quotas(&plans, self.freed(&settle.settlements, &stale))?;
+        // Last, because a claim is final: what is refused for another reason claims nothing.
+        let held = self.held_by_transactions(settle, &stale)?;
+        if !held.is_empty() && (settle.require == Require::All || !plans.is_empty()) {
+            let stale = held.into_iter().map(|stale| stale.lease).collect();
+            return Err(Rejection::LeaseStale { stale }.into());
+        }
+        let stale: Vec<_> = stale.into_iter().chain(held).collect();
         Ok(self.carry_out_settle(settle, &stale, plans, stamp))
+    }
+
+    /// Leases among those to be ended without an ack that somebody settles from beside the owner.
+    fn held_by_transactions(&self, settle: &Settle, stale: &[Stale]) -> Result<Vec<Stale>, Stop> {
+        let mut wanted = Vec::new();
+        let mut held = Vec::new();
+        for Settlement { lease, action, .. } in &settle.settlements {
+            let ends = |row: &DeliveryRow| match action {
+                SettleAction::Nack(_) => true,
+                SettleAction::EndCall => row.hold != Hold::Granted,
+                SettleAction::Ack | SettleAction::Extend(_) | SettleAction::Reserve => false,
+            };
+            let row = self.rows.live(lease.delivery).filter(|row| ends(row));
+            let Some(key) = row.and_then(|row| self.claim_needed(row)) else { continue };
+            if stale.iter().any(|stale| stale.lease == *lease) {
+                continue;
+            }
+            match self.claims.get(key) {
+                None => wanted.push(RowKey::Claim(key)),
+                Some(Claim::Free) => {}
+                Some(Claim::Held | Claim::Settled) => {
+                    held.push(Stale { lease: *lease, why: WhyStale::Settling });
+                }
+            }
+        }
+        if wanted.is_empty() { Ok(held) } else { Err(Stop::Needs(wanted)) }
     }
 
     fn carry_out_settle(
@@ -159,7 +192,7 @@ impl Core {
     }
 
     /// A queue's lease is held for so long in all, a group's as long as its message lives.
-    fn check_extension(
+    pub(super) fn check_extension(
         &self,
         row: &DeliveryRow,
         timeout: Option<Duration>,
@@ -245,7 +278,7 @@ impl Core {
     }
 
     /// The work is done.
-    fn ack(&mut self, sequence: Sequence, now: Timestamp) {
+    pub(super) fn ack(&mut self, sequence: Sequence, now: Timestamp) {
         let Some(row) = self.rows.live(sequence) else { return };
         let reader = self.reader_of(row.queue);
         if let Some(group) = self.queues.get_mut(&reader).and_then(QueueState::group_mut) {
@@ -265,7 +298,7 @@ impl Core {
         self.write_row(row);
     }
 
-    fn extend(&mut self, sequence: Sequence, timeout: Option<Duration>, now: Timestamp) {
+    pub(super) fn extend(&mut self, sequence: Sequence, timeout: Option<Duration>, now: Timestamp) {
         let Some(mut row) = self.rows.live(sequence).cloned() else { return };
         row.due_at = now.plus(self.lease_timeout(row.queue, timeout));
         row.hold = Hold::Extended;

@@ -4,6 +4,7 @@
 use crate::apply::Stop;
 use crate::change::RowKey;
 use crate::command::LeaseRef;
+use crate::id::Sequence;
 use crate::outcome::Outcome;
 use crate::stamp::Stamp;
 use crate::state::Core;
@@ -43,7 +44,8 @@ impl Core {
     ) -> impl Iterator<Item = RowKey> {
         let end = self.environment.next_sequence;
         let deliveries = leases.map(|lease| lease.delivery);
-        deliveries.filter(move |&delivery| delivery < end).map(RowKey::Delivery)
+        let known = move |delivery: &Sequence| *delivery < end || delivery.is_external();
+        deliveries.filter(known).map(RowKey::Delivery)
     }
 
     pub(super) fn lacks(&self, key: &RowKey) -> bool {
@@ -51,6 +53,7 @@ impl Core {
             RowKey::Dedup(key) => !self.dedup.contains_key(key),
             RowKey::Delivery(sequence) => self.rows.get(*sequence).is_none(),
             RowKey::Progress(key) => self.rows.progress(key).is_none(),
+            RowKey::Claim(key) => !self.claims.knows(*key),
         }
     }
 }

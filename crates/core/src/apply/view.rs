@@ -12,6 +12,8 @@ use crate::time::Timestamp;
 
 /// A consumer that asked within this time is taken to be there.
 const CONSUMER_ABSENT_AFTER: Duration = Duration::from_secs(60);
+/// A transaction that holds a lease for so long beyond its end is told of.
+const HELD_LONG: Duration = Duration::from_secs(10);
 
 impl Core {
     pub(super) fn get_queue(&self, name: &str, stamp: &Stamp) -> Result<Outcome, Stop> {
@@ -64,10 +66,14 @@ impl Core {
             let parts = parts.filter_map(|part| self.queues.get(&part)).chain([queue]);
             parts.filter_map(window).min()
         };
+        let held = self.claims.held_since(queue.number(), stamp.now, HELD_LONG);
         let lease_end = || first(|part| part.leased.first().map(|key| key.due_at));
         if counters.ready > 0 {
             let limit = self.group_limit(queue);
             if counters.leased >= limit {
+                if let Some(since) = held {
+                    return Why::HeldByTransactions { since };
+                }
                 let leased_max = queue.row.spec.leased_max;
                 if limit == u64::from(leased_max) && queue.row.spec.concurrency_max != Some(leased_max) {
                     return Why::LeasedLimit { limit: leased_max };
@@ -92,6 +98,9 @@ impl Core {
         }
         if counters.delayed > 0 {
             return Why::AllDelayed { until: first(|part| part.delayed.first().map(|key| key.due_at)) };
+        }
+        if let Some(since) = held {
+            return Why::HeldByTransactions { since };
         }
         if counters.leased > 0 {
             return Why::AllLeased { until: lease_end() };

@@ -38,6 +38,10 @@ impl Core {
         let rows = self.overlaid(stored);
         let mut counters: BTreeMap<QueueNumber, CountersRow> = BTreeMap::new();
         for row in rows.values() {
+            if row.queue == QueueNumber::NONE {
+                demand!(row.state == DeliveryState::Cancelled, "{} is in no queue", row.sequence);
+                continue;
+            }
             let Some(queue) = self.queues.get(&row.queue) else {
                 return Err(Violation(format!("{} is in queue {}, which is not", row.sequence, row.queue)));
             };

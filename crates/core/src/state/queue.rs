@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::command::WaiterId;
-use crate::id::QueueNumber;
+use crate::id::{QueueNumber, Sequence};
 use crate::planted;
 use crate::row::{CountersRow, DeliveryRow, DeliveryState, DueKey, QueueRow, ReadyKey, Role};
 use crate::state::Totals;
@@ -40,6 +40,8 @@ pub(crate) struct QueueState {
     pub(crate) consumer_seen_at: Option<Timestamp>,
     /// The same of calls that were not for pushes; after an opening, of any.
     pub(crate) polled_at: Option<Timestamp>,
+    /// Deliveries whose leases ran out, and that wait for an answer to their claims.
+    pub(crate) claims_asked: BTreeSet<Sequence>,
     pub(crate) row_touched: bool,
     pub(crate) counters_touched: bool,
 }
@@ -76,6 +78,7 @@ impl QueueState {
             next_wake: None,
             consumer_seen_at: (seen > Timestamp::ZERO).then_some(seen),
             polled_at: (seen > Timestamp::ZERO).then_some(seen),
+            claims_asked: BTreeSet::new(),
             row_touched: false,
             counters_touched: false,
             row,
@@ -260,9 +263,11 @@ impl QueueState {
     }
 
     /// The earliest time at which a row in memory is due, or a call has waited long enough for more than is there.
-    pub(crate) fn first_due(&self) -> Option<Timestamp> {
+    /// `leases`: they end by time.
+    pub(crate) fn first_due(&self, leases: bool) -> Option<Timestamp> {
         let delayed = self.delayed.first().map(|key| key.due_at);
-        let leased = self.leased.first().map(|key| key.due_at);
+        let mut leased = self.leased.iter().filter(|key| !self.claims_asked.contains(&key.sequence));
+        let leased = if leases { leased.next().map(|key| key.due_at) } else { None };
         [delayed, leased, self.waiters.filled_at()].into_iter().flatten().min()
     }
 }

@@ -212,12 +212,14 @@ impl Sweeps {
         self.owed.len()
     }
 
-    pub(crate) fn next_due(&self, settled: CommitSequence) -> Option<Timestamp> {
+    /// `walks`: those through queues may begin.
+    pub(crate) fn next_due(&self, settled: CommitSequence, walks: bool) -> Option<Timestamp> {
         let timed = [&self.expiry, &self.dedup]
             .into_iter()
             .filter(|sweep| !sweep.scanning && sweep.next_check < Timestamp::NEVER)
             .map(|sweep| sweep.next_check);
-        let owed = self.owed.front().filter(|owed| !self.owed_scanning && owed.not_before <= settled);
+        let owed =
+            self.owed.front().filter(|owed| walks && !self.owed_scanning && owed.not_before <= settled);
         timed.chain(owed.map(|_| Timestamp::ZERO)).min()
     }
 
@@ -293,6 +295,7 @@ impl Core {
             self.batch.scans.push(WantedScan { ticket: ScanTicket::Uploads, scan });
         }
         if let Some(owed) = sweeps.owed.front_mut()
+            && !self.leases_wait
             && !sweeps.owed_scanning
             && owed.not_before <= settled
             && let Some(&state) = owed.states.first()
@@ -324,6 +327,9 @@ impl Core {
                 self.rows.cache(sequence);
             }
             self.rows.looked_up.insert(key);
+        }
+        for (key, claim) in rows.claims {
+            self.admit_claim(key, claim);
         }
     }
 

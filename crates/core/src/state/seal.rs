@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::change::{ChangeSet, DeliveryChange};
+use crate::change::{ChangeSet, DeliveryChange, LeaseKey};
 use crate::id::{CommitSequence, QueueNumber};
 use crate::outcome::Effect;
 use crate::planted;
@@ -24,7 +24,9 @@ impl Core {
         self.cut_windows();
         let effects = std::mem::take(&mut self.batch.effects);
         let scans = std::mem::take(&mut self.batch.scans);
-        let batch = std::mem::replace(&mut self.batch, Batch { effects, scans, ..Batch::default() });
+        let claims_wanted = std::mem::take(&mut self.batch.claims_wanted);
+        let rest = Batch { effects, scans, claims_wanted, ..Batch::default() };
+        let batch = std::mem::replace(&mut self.batch, rest);
         let commit = self.next_commit();
         let mut changes = ChangeSet { commit, ..ChangeSet::default() };
         self.seal_rows(&batch, &mut changes);
@@ -54,8 +56,11 @@ impl Core {
                 None => changes.triggers_removed.push(id),
             }
         }
+        changes.external_taken = batch.external_taken;
+        changes.claims_removed = batch.claims_removed;
         changes.secret = batch.secret_touched.then(|| self.secret.clone());
         self.rows.looked_up.clear();
+        self.claims.end_batch();
         // Also without a commit: sweeps and stale settles bring rows that change nothing.
         self.evict_cached();
         self.evict_looked_up();
@@ -163,6 +168,11 @@ impl Core {
     /// Pages that memory asks for; each is to be answered by [`Core::absorb`].
     pub fn take_scans(&mut self) -> Vec<WantedScan> {
         std::mem::take(&mut self.batch.scans)
+    }
+
+    /// Claims on leases that ran out; the answers are to be absorbed as rows.
+    pub fn take_claims(&mut self) -> Vec<LeaseKey> {
+        std::mem::take(&mut self.batch.claims_wanted)
     }
 
     /// Everything up to `settled` is durable, and no read is under way that might not see it: rows changed up to

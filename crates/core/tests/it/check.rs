@@ -5,6 +5,7 @@
 //! count (`a#2` is the second lease of message `a`), waiting calls by `as=`. Times are seconds since the beginning.
 
 mod answers;
+mod beside;
 mod store;
 mod triggers;
 mod words;

@@ -6,6 +6,7 @@ mod attempts;
 mod browse;
 mod concurrency;
 mod dead_letters;
+mod external;
 mod idempotency;
 mod large_data;
 mod leases;

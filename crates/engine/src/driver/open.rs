@@ -7,7 +7,7 @@ use std::time::Duration;
 use millpond_core::Command;
 use millpond_core::id::Incarnation;
 use millpond_core::time::Timestamp;
-use millpond_store::{Lineage, StoreError, StoreErrorKind};
+use millpond_store::{Lineage, Opened, Store, StoreError, StoreErrorKind};
 
 use crate::EngineError;
 use crate::clock::{Reading, StampClock};
@@ -30,7 +30,8 @@ impl Slot {
             _ => None,
         };
         state.opening += 1;
-        match shared.factory.open(&self.name) {
+        let hold = shared.factory.hold();
+        match shared.factory.open(&self.name).and_then(finished) {
             Ok((mut store, opened)) => {
                 let restored = opened.lineage == Lineage::Restored;
                 if restored {
@@ -54,7 +55,7 @@ impl Slot {
                 state.armed = None;
                 // Being opened is work: whoever was opened for something that is due is not idle.
                 state.last_work = reading.monotonic;
-                state.phase = Phase::Open(Box::new(OpenEnvironment { environment, clock, seen: Vec::new() }));
+                state.phase = Phase::Open(Box::new(OpenEnvironment { environment, clock, hold, seen: Vec::new() }));
                 self.set_failed(false);
                 self.set_open(true);
                 if again {
@@ -179,6 +180,16 @@ impl Slot {
             tracing::warn!(environment = %self.name, %error, "store not closed in order");
         }
     }
+}
+
+/// Refuses what an import has not finished: half of an environment looks like a whole one.
+fn finished((store, opened): (Box<dyn Store>, Opened)) -> Result<(Box<dyn Store>, Opened), StoreError> {
+    if opened.environment.incarnation != Incarnation::IMPORTING {
+        return Ok((store, opened));
+    }
+    store.close()?;
+    let context = "an import into it was broken off; `millpond import` of the same file goes on with it";
+    Err(StoreError::new(StoreErrorKind::Corrupt, context))
 }
 
 /// Lets no environment be opened more often than incarnations are given by the clock: waits for the rest of the period,

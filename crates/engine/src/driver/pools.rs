@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::EngineSettings;
 use crate::commit::{CommitFailure, commit};
+use crate::driver::backup::CopyJob;
 use crate::driver::counters::Committed;
 use crate::driver::lock;
 use crate::driver::slot::{Event, Slot};
@@ -33,6 +34,7 @@ pub(crate) enum WriteWork {
         /// By the monotonic clock.
         handed_over_at: Duration,
     },
+    Copy(CopyJob),
     Space,
 }
 
@@ -48,6 +50,7 @@ pub(crate) enum ReadWork {
     Rows(ReadId, Vec<RowKey>),
     Contents(ReadId, Vec<Sequence>),
     Scan(ReadId, Scan),
+    External(ReadId, usize),
 }
 
 pub(crate) type ChunkReply = oneshot::Sender<Result<Option<Vec<u8>>, StoreError>>;
@@ -98,7 +101,7 @@ impl Pools {
     }
 }
 
-fn start(name: &str, body: impl FnOnce() + Send + 'static) {
+pub(crate) fn start(name: &str, body: impl FnOnce() + Send + 'static) {
     let started = thread::Builder::new().name(format!("millpond-{name}")).spawn(body);
     if let Err(error) = started {
         tracing::error!(%error, name, "thread not started");
@@ -134,6 +137,16 @@ fn run_write(job: WriteJob) {
         (WriteWork::Commit { changes, .. }, None) => {
             let error = StoreError::new(StoreErrorKind::Closed, "commit");
             Event::Committed(changes.commit, Err(CommitFailure { unknown: false, error }))
+        }
+        (WriteWork::Copy(copy), store) => {
+            let left = copy.step(store.map(|(_, store)| store.as_mut()));
+            drop(held);
+            // Behind the commits that wait.
+            if let (Some(left), Some(shared)) = (left, job.slot.shared.upgrade()) {
+                let (slot, opening) = (Arc::clone(&job.slot), job.opening);
+                shared.write(&job.slot, WriteJob { slot, opening, work: WriteWork::Copy(left) });
+            }
+            return;
         }
         (WriteWork::Space, Some((_, store))) => match measure(&job.slot, store.as_mut()) {
             Some(event) => event,
@@ -193,6 +206,9 @@ fn run_read(job: ReadJob) {
         ReadWork::Rows(read, keys) => Some(Event::Rows(read, on(&mut taken, |reader| reader.read(&keys)))),
         ReadWork::Contents(read, messages) => {
             Some(Event::Contents(read, on(&mut taken, |reader| reader.contents(&messages))))
+        }
+        ReadWork::External(read, limit) => {
+            Some(Event::External(read, on(&mut taken, |reader| reader.external(limit))))
         }
         ReadWork::Scan(read, scan) => Some(Event::Page(read, on(&mut taken, |reader| reader.scan(&scan)))),
     };

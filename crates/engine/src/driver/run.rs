@@ -8,6 +8,7 @@ use std::time::Duration;
 use millpond_core::outcome::Grant;
 use millpond_core::time::Timestamp;
 use millpond_core::{Command, Outcome, Stamp};
+use millpond_store::{StoreError, StoreErrorKind};
 
 use crate::driver::pools::{ReadJob, ReadWork, WriteJob, WriteWork};
 use crate::driver::slot::{Brought, Caller, Event, Failure, Phase, Slot, State};
@@ -35,11 +36,15 @@ impl Slot {
             state.callers.insert(ticket, Caller { sender: mail.sender, bytes: mail.bytes });
             commands.push((ticket, mail.command));
         }
-        let wanted = !commands.is_empty() || !inbox.notices.iter().all(is_about_memory);
+        let woken = inbox.woken && !shared.is_closing();
+        let wanted = woken || !commands.is_empty() || !inbox.notices.iter().all(is_about_memory);
         self.make_ready(shared, state, wanted);
         let mut actions = Vec::new();
         let mut failure = None;
         if let Phase::Open(open) = &mut state.phase {
+            if woken {
+                open.environment.wake_external();
+            }
             left_before.iter().for_each(|&ticket| open.environment.abandon(ticket));
             for (ticket, command) in commands {
                 open.environment.submit(ticket, command);
@@ -50,6 +55,9 @@ impl Slot {
             left_after.iter().for_each(|&ticket| open.environment.abandon(ticket));
             self.let_go(&mut state.callers, &inbox.abandoned);
             failure = self.take_events(state, inbox.events, &mut actions);
+            if failure.is_none() && shared.factory.hold() != open_hold(state) {
+                failure = Some(Failure::Read(not_held()));
+            }
         } else {
             self.keep_for_later(state, commands, inbox.notices, &inbox.abandoned);
             // After that, so that nothing is kept whose caller is told that nothing was done.
@@ -63,6 +71,7 @@ impl Slot {
         }
         self.step(shared, state, &mut actions);
         self.survey(shared, state, inbox.asked);
+        self.copy(shared, state, inbox.copies);
         self.finish(shared, state, inbox.close_if_idle);
     }
 
@@ -133,7 +142,11 @@ impl Slot {
                 Event::Rows(read, Ok(rows)) => environment.rows_read(read, rows),
                 Event::Contents(read, Ok(contents)) => environment.contents_read(read, contents, actions),
                 Event::Page(read, Ok(page)) => environment.page_read(read, page),
-                Event::Rows(_, Err(error)) | Event::Contents(_, Err(error)) | Event::Page(_, Err(error)) => {
+                Event::External(read, Ok(page)) => environment.external_read(read, page),
+                Event::External(_, Err(error))
+                | Event::Rows(_, Err(error))
+                | Event::Contents(_, Err(error))
+                | Event::Page(_, Err(error)) => {
                     return Some(Failure::Read(error));
                 }
                 Event::Space(low) => {
@@ -166,10 +179,16 @@ impl Slot {
 
     pub(super) fn carry_out(self: &Arc<Self>, shared: &Shared, state: &mut State, actions: &mut Vec<Action>) {
         let opening = state.opening;
+        // Somebody else may have had the place meanwhile (design-holes A7): what memory says is of the past.
+        let held = actions.is_empty() || shared.factory.hold() == open_hold(state);
         for action in actions.drain(..) {
             let slot = Arc::clone(self);
             let read = |work| shared.read(ReadJob { slot: Arc::clone(&slot), opening, work });
             match action {
+                Action::Answer(ticket, _) if !held => {
+                    let error = EngineError::Unknown(not_held().to_string());
+                    self.reply(shared, state, ticket, Err(error));
+                }
                 Action::Answer(ticket, answer) => {
                     let answer = self.seal_answer(opening, answer);
                     self.reply(shared, state, ticket, Ok(answer));
@@ -186,6 +205,7 @@ impl Slot {
                 Action::Push(notice) => shared.notify_pushers(&self.name, notice),
                 Action::Contents(id, messages) => read(ReadWork::Contents(id, messages)),
                 Action::Rows(id, keys) => read(ReadWork::Rows(id, keys)),
+                Action::External(id, limit) => read(ReadWork::External(id, limit)),
                 Action::Scan(id, scan) => read(ReadWork::Scan(id, scan)),
             }
         }
@@ -232,12 +252,18 @@ impl Slot {
                 let environment = &open.environment;
                 self.enough.store(environment.wants_mail(), Ordering::SeqCst);
                 let close = if state.closing.is_empty() {
-                    close_if_idle == Some(state.opening) && environment.is_idle()
+                    close_if_idle == Some(state.opening)
+                        && environment.is_idle()
+                        && self.copies.load(Ordering::Acquire) == 0
                 } else {
                     environment.is_settled()
                 };
-                // Grants whose answer nobody took may just have been brought back.
-                if close && state.callers.is_empty() && lock(&self.inbox).brought.notices.is_empty() {
+                // Grants whose answer nobody took may just have been brought back, or external commands have come.
+                let brought = lock(&self.inbox);
+                let woken = brought.brought.woken && !shared.is_closing();
+                let nothing = brought.brought.notices.is_empty() && !woken;
+                drop(brought);
+                if close && state.callers.is_empty() && nothing {
                     self.close_environment(shared, state);
                 } else {
                     self.arm(shared, state);
@@ -292,6 +318,19 @@ impl Slot {
         state.armed = Some(at);
         shared.timer.arm(self, at, reading.monotonic);
     }
+}
+
+/// The hold under which the environment was opened.
+fn open_hold(state: &State) -> Option<u64> {
+    match &state.phase {
+        Phase::Open(open) => open.hold,
+        Phase::Closed | Phase::Failed(_) => None,
+    }
+}
+
+fn not_held() -> StoreError {
+    let what = "the store could not be reached in time: another server may own it now";
+    StoreError::new(StoreErrorKind::Unavailable, what)
 }
 
 /// Random bits for a stamp: the process's random seed, mixed with what the clocks show.

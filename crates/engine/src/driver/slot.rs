@@ -12,11 +12,12 @@ use std::time::Duration;
 use millpond_core::id::CommitSequence;
 use millpond_core::row::MessageContent;
 use millpond_core::{ChangeSet, Command, Page, Rows};
-use millpond_store::{Store, StoreError, StoreReader};
+use millpond_store::{ExternalPage, Store, StoreError, StoreReader};
 use tokio::sync::oneshot;
 
 use crate::clock::StampClock;
 use crate::commit::CommitFailure;
+use crate::driver::backup::CopyJob;
 use crate::driver::pools::ReadJob;
 use crate::driver::survey::{Asked, Seen};
 use crate::driver::turn::Turn;
@@ -39,6 +40,7 @@ pub(crate) enum Event {
     Rows(ReadId, Result<Rows, StoreError>),
     Contents(ReadId, Result<Vec<Option<Arc<MessageContent>>>, StoreError>),
     Page(ReadId, Result<Page, StoreError>),
+    External(ReadId, Result<ExternalPage, StoreError>),
     /// The store broke a promise in a way that only a panic tells.
     Panicked,
     Space(bool),
@@ -60,7 +62,10 @@ pub(crate) struct Brought {
     pub(crate) abandoned: Vec<Ticket>,
     pub(crate) events: Vec<(u64, Event)>,
     pub(crate) asked: Vec<Asked>,
+    pub(crate) copies: Vec<CopyJob>,
     pub(crate) close: Vec<oneshot::Sender<()>>,
+    /// External commands may have come.
+    pub(crate) woken: bool,
     /// Close the environment if it is idle and this is still the same opening of it.
     pub(crate) close_if_idle: Option<u64>,
 }
@@ -79,7 +84,8 @@ impl Inbox {
 
     /// Nothing was brought that waits.
     fn is_empty(&self) -> bool {
-        self.brought.mails.is_empty() && self.brought.notices.is_empty() && self.brought.close.is_empty()
+        let Brought { mails, notices, close, woken, .. } = &self.brought;
+        mails.is_empty() && notices.is_empty() && close.is_empty() && !woken
     }
 }
 
@@ -113,6 +119,8 @@ pub(crate) enum Phase {
 pub(crate) struct OpenEnvironment {
     pub(crate) environment: Environment,
     pub(crate) clock: StampClock,
+    /// The hold of the place under which it was opened.
+    pub(crate) hold: Option<u64>,
     /// Looks whose commit is not durable yet.
     pub(crate) seen: Vec<Seen>,
 }
@@ -147,6 +155,8 @@ pub(crate) struct Slot {
     pub(crate) enough: AtomicUsize,
     open: AtomicBool,
     failed: AtomicBool,
+    /// Copies that are made of it, or are about to.
+    pub(crate) copies: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for Slot {
@@ -181,6 +191,7 @@ impl Slot {
             enough: AtomicUsize::new(0),
             open: AtomicBool::new(false),
             failed: AtomicBool::new(false),
+            copies: Arc::default(),
         }
     }
 
@@ -212,6 +223,12 @@ impl Slot {
     /// Brings a command that nobody waits for.
     pub(crate) fn notify(self: &Arc<Self>, command: Command) {
         self.put(|brought| brought.notices.push(command));
+    }
+
+    /// External commands may have come. Never runs the slot here: whoever says so may be in the middle of the store.
+    pub(crate) fn wake(self: &Arc<Self>) {
+        lock(&self.inbox).brought.woken = true;
+        self.queue();
     }
 
     /// Has something read. Without an engine nobody answers.

@@ -40,9 +40,17 @@ impl Ord for Alarm {
     }
 }
 
+/// What the thread waits for.
+#[derive(Default)]
+struct Waited {
+    alarms: BinaryHeap<Reverse<Alarm>>,
+    /// Environments without a slot in which external commands wait.
+    woken: Vec<Box<str>>,
+}
+
 #[derive(Default)]
 pub(crate) struct Timer {
-    alarms: Mutex<BinaryHeap<Reverse<Alarm>>>,
+    waited: Mutex<Waited>,
     earlier: Condvar,
 }
 
@@ -50,33 +58,38 @@ impl Timer {
     /// Runs the slot at `at`, by a clock that shows `now`.
     pub(super) fn arm(&self, slot: &Arc<Slot>, at: Duration, now: Duration) {
         let at = Instant::now() + at.saturating_sub(now);
-        let mut alarms = lock(&self.alarms);
-        let first = alarms.peek().is_none_or(|Reverse(first)| at < first.at);
-        alarms.push(Reverse(Alarm { at, slot: Arc::downgrade(slot) }));
-        drop(alarms);
+        let mut waited = lock(&self.waited);
+        let first = waited.alarms.peek().is_none_or(|Reverse(first)| at < first.at);
+        waited.alarms.push(Reverse(Alarm { at, slot: Arc::downgrade(slot) }));
+        drop(waited);
         if first {
             self.earlier.notify_one();
         }
     }
 
-    /// Waits until an alarm is due or `until`, and answers the slots that are due.
-    fn wait(&self, until: Instant) -> Vec<Arc<Slot>> {
-        let mut alarms = lock(&self.alarms);
+    /// External commands wait in an environment that has no slot.
+    pub(super) fn look_at(&self, environment: &str) {
+        lock(&self.waited).woken.push(environment.into());
+        self.earlier.notify_one();
+    }
+
+    /// Waits until an alarm is due, an environment was woken or `until`, and answers the slots that are due, and the names.
+    fn wait(&self, until: Instant) -> (Vec<Arc<Slot>>, Vec<Box<str>>) {
+        let mut waited = lock(&self.waited);
         let now = Instant::now();
-        let next = alarms.peek().map_or(until, |Reverse(first)| first.at.min(until));
-        if next > now {
-            let waited = self.earlier.wait_timeout(alarms, next - now);
-            alarms = match waited {
+        let next = waited.alarms.peek().map_or(until, |Reverse(first)| first.at.min(until));
+        if next > now && waited.woken.is_empty() {
+            waited = match self.earlier.wait_timeout(waited, next - now) {
                 Ok((guard, _)) => guard,
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
         let now = Instant::now();
         let mut due = Vec::new();
-        while alarms.peek().is_some_and(|Reverse(first)| first.at <= now) {
-            due.extend(alarms.pop().and_then(|Reverse(alarm)| alarm.slot.upgrade()));
+        while waited.alarms.peek().is_some_and(|Reverse(first)| first.at <= now) {
+            due.extend(waited.alarms.pop().and_then(|Reverse(alarm)| alarm.slot.upgrade()));
         }
-        due
+        (due, std::mem::take(&mut waited.woken))
     }
 }
 
@@ -90,11 +103,18 @@ pub(super) fn spawn(shared: &Arc<Shared>) {
 
 fn keep_time(weak: &Weak<Shared>) {
     let mut look_after = Instant::now() + LOOK_AFTER;
+    // Those of which the store did not say whether they are known: they are tried again.
+    let mut doubtful: Vec<Box<str>> = Vec::new();
     loop {
         let Some(shared) = weak.upgrade() else { return };
-        for slot in shared.timer.wait(look_after) {
-            slot.queue();
+        let (due, mut woken) = shared.timer.wait(look_after);
+        due.iter().for_each(Slot::queue);
+        if Instant::now() >= look_after {
+            woken.append(&mut doubtful);
         }
+        woken.sort_unstable();
+        woken.dedup();
+        doubtful.extend(woken.into_iter().filter(|name| !shared.is_closing() && !shared.wake_closed(name)));
         if Instant::now() >= look_after {
             look_after = Instant::now() + LOOK_AFTER;
             look_after_slots(&shared);
@@ -144,7 +164,7 @@ fn open_due(shared: &Arc<Shared>, wall_millis: i64) {
     match shared.factory.due_environments(wall_millis, DUE_ENVIRONMENTS) {
         Ok(due) => {
             for environment in due {
-                if let Ok(slot) = shared.slot(&environment)
+                if let Ok(slot) = shared.slot_blocking(&environment)
                     && !slot.is_open()
                 {
                     slot.notify(Command::Tick);

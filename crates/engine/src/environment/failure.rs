@@ -91,8 +91,11 @@ impl Environment {
         let waiting = self.waiters.into_values();
         left.mails.extend(waiting.map(|(ticket, command)| Mail { ticket: Some(ticket), command, rounds: 0 }));
         left.mails.extend(self.parked.into_values().flatten());
+        left.mails.extend(self.held_back);
         left.mails.extend(self.mailbox);
         left.mails.extend(self.chunks);
+        // The intake has it still, and is read again.
+        left.mails.retain(|mail| !matches!(mail.command, Command::TakeExternal(_)));
         left
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::MessageContent;
-use millpond_core::{Page, Rows, ScanTicket, Stamp};
+use millpond_core::{Claim, Page, RowKey, Rows, ScanTicket, Stamp};
 
 use crate::environment::answers::Held;
 use crate::environment::{Action, Environment, ReadId, SWEEP_EVERY_ROUNDS};
@@ -22,6 +22,11 @@ pub(super) struct OpenRead {
 impl OpenRead {
     pub(super) fn rows(durable: CommitSequence) -> Self {
         Self { began_at: Some(durable), ticket: None }
+    }
+
+    /// The intake has no rows that memory could know better.
+    pub(super) fn external() -> Self {
+        Self { began_at: None, ticket: None }
     }
 
     fn page(durable: CommitSequence, ticket: ScanTicket) -> Self {
@@ -59,10 +64,37 @@ impl Environment {
         }
     }
 
-    /// Rows that commands wait for were read; these commands go first in the next round.
+    /// Asks for claims on leases that ran out.
+    pub(super) fn claim_due_leases(&mut self) {
+        let claims: Vec<_> = self.core.take_claims().into_iter().map(RowKey::Claim).collect();
+        if !claims.is_empty() {
+            let read = self.begin_read(OpenRead::rows(self.durable));
+            self.claim_reads.push((self.core.next_commit(), read, claims));
+        }
+    }
+
+    /// Begins reads of claims once the leases are durable that they are about: one that is not might never be, and its key would be
+    /// stored for ever. Whoever settles from beside does not see it before that either.
+    pub(super) fn begin_claim_reads(&mut self, actions: &mut Vec<Action>) {
+        let last = self.commits.back().map_or(self.durable, |last| last.commit);
+        let durable = self.durable;
+        for (commit, read, keys) in std::mem::take(&mut self.claim_reads) {
+            // A round that changed nothing has no commit.
+            if commit.min(last) <= durable {
+                actions.push(Action::Rows(read, keys));
+            } else {
+                self.claim_reads.push((commit.min(last), read, keys));
+            }
+        }
+    }
+
+    /// Rows that commands wait for were read; these commands go first in the next round. Of claims on leases that ran out memory is told.
     pub fn rows_read(&mut self, id: ReadId, rows: Rows) {
         if self.reads.remove(&id).is_none() {
             return;
+        }
+        if rows.claims.iter().any(|(_, claim)| *claim == Claim::Settled) {
+            self.wake_external();
         }
         self.core.absorb_rows(rows);
         for mail in self.parked.remove(&id).unwrap_or_default().into_iter().rev() {

@@ -27,6 +27,7 @@ impl Environment {
         self.absorb_pages(stamp);
         // What was seen on a page is answered before what is applied from now on.
         self.carry_out_effects(&mut answers);
+        self.take_external(stamp, &mut answers, actions);
         if self.core.next_due().is_some_and(|due| due <= stamp.now) {
             self.apply(
                 Mail { ticket: None, command: Command::Tick, rounds: 0 },
@@ -39,7 +40,10 @@ impl Environment {
         self.carry_out_effects(&mut answers);
         let changes = self.core.seal();
         self.start_scans(actions);
+        self.read_external(actions);
         self.send_off(changes, commands, answers, actions);
+        self.claim_due_leases();
+        self.begin_claim_reads(actions);
         let held = self.settings.contents_bytes;
         self.contents.shrink(held, self.durable);
     }
@@ -50,6 +54,10 @@ impl Environment {
         let mut batch = Vec::new();
         while let Some(mail) = self.mailbox.pop_front() {
             bytes += command_bytes(&mail.command);
+            if self.has_to_wait(&mail.command) {
+                self.held_back.push(mail);
+                continue;
+            }
             batch.push(mail);
             if batch.len() >= self.settings.batch_commands || bytes >= self.settings.batch_bytes {
                 break;
@@ -109,10 +117,20 @@ impl Environment {
         }
         let read = self.begin_read(OpenRead::rows(self.durable));
         self.parked.insert(read, mails);
-        actions.push(Action::Rows(read, keys));
+        if keys.iter().any(|key| matches!(key, RowKey::Claim(_))) {
+            self.claim_reads.push((self.core.next_commit(), read, keys));
+        } else {
+            actions.push(Action::Rows(read, keys));
+        }
     }
 
-    fn apply(&mut self, mail: Mail, stamp: &Stamp, answers: &mut Vec<Wanted>, actions: &mut Vec<Action>) {
+    pub(super) fn apply(
+        &mut self,
+        mail: Mail,
+        stamp: &Stamp,
+        answers: &mut Vec<Wanted>,
+        actions: &mut Vec<Action>,
+    ) {
         let Mail { ticket, mut command, rounds } = mail;
         if let Some(ticket) = ticket {
             match &mut command {
@@ -129,8 +147,12 @@ impl Environment {
                 }
             }
             Ok(outcome) => {
-                if let Command::CancelWait(waiter) = &command {
-                    self.waiters.remove(waiter);
+                match &command {
+                    Command::CancelWait(waiter) => {
+                        self.waiters.remove(waiter);
+                    }
+                    Command::TakeExternal(page) => self.external_applied(page),
+                    _ => {}
                 }
                 if let Some(ticket) = ticket {
                     answers.push(Wanted { ticket, outcome });

@@ -11,7 +11,8 @@ use millpond_core::spec::QueueSpec;
 use millpond_core::{ChangeSet, Command, Outcome, Page, Rejection, RowKey, Rows, Scan};
 use millpond_engine::{Answer, EngineError, Failures, SurveyPage};
 use millpond_store::{
-    Opened, Resolution, Store, StoreError, StoreErrorKind, StoreFactory, StoreReader, StoreStats,
+    ExternalPage, MemoryDisk, Opened, Resolution, Store, StoreError, StoreErrorKind, StoreFactory,
+    StoreReader, StoreStats, Wake,
 };
 use millpond_test_stores::TestStore;
 
@@ -22,22 +23,24 @@ use crate::uploads;
 #[derive(Default)]
 pub(crate) struct Faults {
     /// So many commits answer `Unknown` although they happened.
-    unknown_happened: AtomicU32,
+    pub(crate) unknown_happened: AtomicU32,
     /// So many commits answer `Unknown` and are lost, and `resolve` fails too.
     unknown_for_good: AtomicU32,
     /// So many commits answer `Unknown` and are lost.
-    unknown_lost: AtomicU32,
+    pub(crate) unknown_lost: AtomicU32,
     /// So many commits answer `Full`.
-    full: AtomicU32,
+    pub(crate) full: AtomicU32,
     /// So many reads fail.
     unreadable: AtomicU32,
+    /// So many reads of the intake fail.
+    pub(crate) unreadable_intake: AtomicU32,
     /// Commits that began.
     pub(crate) begun: AtomicU32,
     /// Commits wait while a test holds this.
     pub(crate) gate: tokio::sync::Mutex<()>,
     disk: TestStore,
     /// So many openings fail.
-    unopenable: AtomicU32,
+    pub(crate) unopenable: AtomicU32,
     /// So many openings panic.
     open_panics: AtomicU32,
     /// So many commits panic.
@@ -51,7 +54,7 @@ fn take(count: &AtomicU32) -> bool {
 }
 
 struct FaultyDisk {
-    disk: TestStore,
+    disk: Arc<dyn StoreFactory>,
     faults: Arc<Faults>,
 }
 
@@ -83,6 +86,13 @@ impl StoreReader for FaultyReader {
 
     fn scan(&mut self, scan: &Scan) -> Result<Page, StoreError> {
         self.reader.scan(scan)
+    }
+
+    fn external(&mut self, limit: usize) -> Result<ExternalPage, StoreError> {
+        if take(&self.faults.unreadable_intake) {
+            return Err(StoreError::new(StoreErrorKind::Unavailable, "external"));
+        }
+        self.reader.external(limit)
     }
 }
 
@@ -152,6 +162,10 @@ impl StoreFactory for FaultyDisk {
         self.disk.set_next_due(environment, next_due)
     }
 
+    fn watch(&self, wake: Wake) {
+        self.disk.watch(wake);
+    }
+
     fn due_environments(&self, now: i64, limit: usize) -> Result<Vec<String>, StoreError> {
         self.disk.due_environments(now, limit)
     }
@@ -159,10 +173,22 @@ impl StoreFactory for FaultyDisk {
 
 pub(crate) async fn world() -> (World, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
-    let disk = FaultyDisk { disk: faults.disk.clone(), faults: Arc::clone(&faults) };
+    let world = world_over(Arc::new(faults.disk.clone()), &faults).await;
+    (world, faults)
+}
+
+/// The same over memory, where a test can write beside the owner.
+pub(crate) async fn world_in_memory() -> (World, Arc<Faults>, MemoryDisk) {
+    let (faults, memory) = (Arc::new(Faults::default()), MemoryDisk::new());
+    let world = world_over(Arc::new(memory.clone()), &faults).await;
+    (world, faults, memory)
+}
+
+async fn world_over(disk: Arc<dyn StoreFactory>, faults: &Arc<Faults>) -> World {
+    let disk = FaultyDisk { disk, faults: Arc::clone(faults) };
     let world = World::over(Arc::new(disk)).await;
     world.create("mail", QueueSpec::default()).await;
-    (world, faults)
+    world
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -256,7 +282,11 @@ async fn a_read_that_fails_leaves_the_commits_under_way_in_doubt() {
     }
     world.engine.shut_down().await;
     let world = Arc::new(
-        World::over(Arc::new(FaultyDisk { disk: faults.disk.clone(), faults: Arc::clone(&faults) })).await,
+        World::over(Arc::new(FaultyDisk {
+            disk: Arc::new(faults.disk.clone()),
+            faults: Arc::clone(&faults),
+        }))
+        .await,
     );
     // Nothing has read the messages since, so each ack has to. The first leaves a reader behind, which the second most
     // likely takes.

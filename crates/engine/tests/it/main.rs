@@ -4,9 +4,11 @@ mod support;
 mod uploads;
 
 mod answers;
+mod backups;
 mod bulk;
 mod embedding;
 mod environments;
+mod external;
 mod failures;
 mod lifecycle;
 mod rounds;

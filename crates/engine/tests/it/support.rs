@@ -39,7 +39,19 @@ impl World {
     }
 
     pub(crate) async fn with_settings(settings: EngineSettings, factory: Arc<dyn StoreFactory>) -> Self {
-        let clock = Arc::new(ManualClock::default());
+        Self::begin(settings, Arc::default(), factory).await
+    }
+
+    /// On a clock that goes on.
+    pub(crate) async fn on(clock: Arc<ManualClock>, factory: Arc<dyn StoreFactory>) -> Self {
+        Self::begin(EngineSettings::default(), clock, factory).await
+    }
+
+    async fn begin(
+        settings: EngineSettings,
+        clock: Arc<ManualClock>,
+        factory: Arc<dyn StoreFactory>,
+    ) -> Self {
         let engine = Engine::start_with_clock(settings, factory, clock.clone());
         engine.create_environment(ENVIRONMENT).await.expect("environment");
         Self { engine, clock }

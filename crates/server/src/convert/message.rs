@@ -175,6 +175,10 @@ fn reason_of(reason: DeadReason) -> &'static str {
     match reason {
         DeadReason::AttemptsSpent => "attempts_spent",
         DeadReason::LeasesLost => "leases_lost",
+        DeadReason::Cancelled => "cancelled",
+        DeadReason::Deduplicated => "deduplicated",
+        DeadReason::QueueDeleted => "queue_deleted",
+        DeadReason::Refused => "refused",
     }
 }
 

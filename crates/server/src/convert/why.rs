@@ -64,6 +64,14 @@ pub(crate) fn why_of(view: &QueueView) -> Why {
             because("all_leased", format!("{}, nothing else is left", numbered(counts.leased, "leased")))
                 .until(*until, "the first lease ends")
         }
+        CoreWhy::HeldByTransactions { since } => {
+            let detail = format!(
+                "{}, and transactions that settle some of them are open for longer than the leases, the first of which ended at {}",
+                numbered(counts.leased, "leased"),
+                at(*since)
+            );
+            because("held_by_transactions", detail).since(Some(*since))
+        }
         CoreWhy::AllDead => because(
             "all_dead",
             format!(

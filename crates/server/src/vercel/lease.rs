@@ -88,7 +88,7 @@ fn no_longer_held(why: WhyStale, action: SettleAction) -> Result<(), Refusal> {
         WhyStale::Unknown => return Err(Refusal::not_found()),
         WhyStale::Over => answer::LEASE_EXPIRED,
         WhyStale::Returned => answer::NOT_IN_FLIGHT,
-        WhyStale::Taken => answer::NOT_THE_HOLDER,
+        WhyStale::Settling | WhyStale::Taken => answer::NOT_THE_HOLDER,
     };
     Err(Refusal::new(ErrorCode::LeaseStale, 409, text))
 }

@@ -1,5 +1,6 @@
 //! Black-box tests: through the router without a socket, and of connections over real ones.
 
+mod backups;
 mod cache;
 mod connections;
 mod dead_letters;

@@ -124,6 +124,7 @@ impl<'a> Doubt<'a> {
             | Command::ReportTrigger { .. }
             | Command::SetSecret(_)
             | Command::SetSpace { .. }
+            | Command::TakeExternal(_)
             | Command::Tick => {}
         }
     }

@@ -157,7 +157,7 @@ impl Auditor {
         let doubt = Doubt::about(&[], self);
         let stays = own.life == Life::Alive && !self.may_be_gone(own, &doubt, answered.stamp);
         let wrong = match why {
-            WhyStale::Acked => true,
+            WhyStale::Acked | WhyStale::Settling => true,
             WhyStale::Taken => !others && !unsure,
             WhyStale::Over => {
                 let stored = own.base.generation == lease.generation;

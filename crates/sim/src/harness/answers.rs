@@ -225,6 +225,10 @@ impl World {
                     Action::Push(notice) => {
                         return Err(Breach(format!("{command:?} tells of {notice:?}")));
                     }
+                    Action::External(id, limit) => {
+                        let page = self.io.external_now(limit)?;
+                        self.environment.external_read(id, page);
+                    }
                     Action::Scan(id, scan) => {
                         let page = self.io.page_now(&scan)?;
                         self.environment.page_read(id, page);

@@ -27,6 +27,7 @@ impl World {
                     self.trace.note(|| format!("read {id}: {scan:?}"));
                     self.io.ask(id, Question::Scan(scan));
                 }
+                Action::External(id, limit) => self.io.ask(id, Question::External(limit)),
                 Action::Answer(ticket, answer) => self.answer(ticket, &answer)?,
                 Action::Push(notice) => {
                     self.trace.note(|| format!("push: {notice:?}"));
@@ -59,6 +60,7 @@ impl World {
             Event::Failed(failure) => return self.commit_failed(&failure),
             Event::Rows(id, rows) => self.environment.rows_read(id, rows),
             Event::Contents(id, contents) => self.environment.contents_read(id, contents, &mut actions),
+            Event::External(id, page) => self.environment.external_read(id, page),
             Event::Page(id, page) => {
                 self.trace.note(|| format!("page {id}: {} rows of {}", page.deliveries.len(), page.snapshot));
                 self.environment.page_read(id, page);

@@ -152,7 +152,8 @@ impl Kind {
             Command::SetSecret(_) => Self::SetSecret,
             Command::SetSpace { .. } => Self::SetSpace,
             Command::Settle(_) => Self::Settle,
-            Command::Tick => Self::Tick,
+            // No client's: the engine brings it by itself, as it does this.
+            Command::TakeExternal(_) | Command::Tick => Self::Tick,
             Command::Undo(_) => Self::Undo,
             Command::UpdateQueue(_) => Self::UpdateQueue,
         }

@@ -1,5 +1,6 @@
 //! The simulator's tests.
 
+mod beside;
 #[cfg(feature = "planted-faults")]
 mod planted;
 #[cfg(feature = "power-cut")]

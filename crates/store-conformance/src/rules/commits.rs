@@ -230,6 +230,7 @@ fn every_answer() -> Vec<Remembered> {
         Why::Delivering,
         Why::AllDelayed { until: None },
         Why::AllDelayed { until: Some(at(-1)) },
+        Why::HeldByTransactions { since: at(3) },
         Why::AllLeased { until: None },
         Why::AllLeased { until: Some(at(1)) },
         Why::AllDead,

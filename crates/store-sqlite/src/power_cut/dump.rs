@@ -105,6 +105,8 @@ fn all_rows(connection: &Connection) -> Result<MemoryDump, Error> {
         runs,
         triggers,
         secret,
+        external: Vec::new(),
+        claims: Vec::new(),
     })
 }
 

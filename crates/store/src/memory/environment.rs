@@ -8,17 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
+use millpond_core::command::LeaseRef;
 use millpond_core::id::{CommitSequence, LeaseGeneration, LogNumber, QueueNumber, Sequence};
 use millpond_core::row::{
     ChunkRow, CountersRow, Data, DedupKey, DedupRow, DeliveryRow, DeliveryState, DueKey, EnvironmentRow,
-    MessageContent, MessageRow, QueueRow, ReadyKey, RunRow, SecretRow, SegmentRow, TriggerRow, UploadRow,
+    MessageContent, MessageRow, QueueRow, ReadyKey, Role, RunRow, SecretRow, SegmentRow, TriggerRow,
+    UploadRow,
 };
 use millpond_core::time::Timestamp;
 use millpond_core::{
     ChangeSet, ChunkRange, DeliveryChange, MessageCopy, Page, ProgressKey, RowKey, Rows, Scan,
 };
 
-use super::MemoryDump;
+use super::intake::Intake;
+use super::{BesideError, MemoryDump};
 use crate::{Lineage, Opened, StoreError, StoreErrorKind};
 
 /// One environment. `lineage` 0: it was never opened.
@@ -45,6 +48,7 @@ pub(super) struct Environment {
     triggers: BTreeMap<Box<str>, TriggerRow>,
     secret: SecretRow,
     content_bytes: u64,
+    pub(super) intake: Intake,
 }
 
 /// A message's row. Data that is not in it is named by its length.
@@ -105,6 +109,8 @@ impl Environment {
             runs: self.runs.values().copied().collect(),
             triggers: self.triggers.values().cloned().collect(),
             secret: self.secret.clone(),
+            external: self.intake.page(usize::MAX).0,
+            claims: self.intake.claims().collect(),
         }
     }
 
@@ -126,6 +132,7 @@ impl Environment {
 
     /// Checks that every change meets the row that it expects, so that a commit that fails changes nothing.
     pub(super) fn check(&self, changes: &ChangeSet) -> Result<(), StoreError> {
+        self.intake.check(changes)?;
         self.check_chunks(changes)?;
         self.check_copies(changes)?;
         for change in &changes.deliveries {
@@ -189,6 +196,7 @@ impl Environment {
     pub(super) fn write(&mut self, changes: &ChangeSet) {
         self.commit = changes.commit;
         self.row = changes.environment.clone();
+        self.intake.write(changes);
         for queue in &changes.queues_put {
             self.queues.insert(queue.number, queue.clone());
         }
@@ -338,7 +346,34 @@ impl Environment {
         }
     }
 
-    pub(super) fn read(&self, keys: &[RowKey]) -> Rows {
+    /// Whether a name is that of something that can be sent to, as of the last commit.
+    pub(super) fn takes_messages(&self, name: &str) -> bool {
+        let mut named = self.queues.values().filter(|queue| !queue.deleted && *queue.name == *name);
+        named.any(|queue| queue.role == Role::Queue || queue.role.is_log())
+    }
+
+    /// Whether a lease may be settled from beside, as of the last commit.
+    pub(super) fn check_settlement(&self, lease: &LeaseRef, now: Timestamp) -> Result<(), BesideError> {
+        let row = self.deliveries.get(&lease.delivery).ok_or(BesideError::Stale)?;
+        let mut queue = self.queues.get(&row.queue).ok_or(BesideError::Stale)?;
+        if let Role::Cursor { group, .. } = queue.role {
+            queue = self.queues.get(&group).ok_or(BesideError::Stale)?;
+        }
+        if queue.deleted {
+            return Err(BesideError::Stale);
+        }
+        if !queue.settled_by_sql {
+            return Err(BesideError::NotAllowed);
+        }
+        let held = row.state == DeliveryState::Leased
+            && row.message_id() == lease.message
+            && row.lease_generation == lease.generation
+            && row.lease_generation >= self.row.leases_void_below
+            && row.due_at > now;
+        if held { Ok(()) } else { Err(BesideError::Stale) }
+    }
+
+    pub(super) fn read(&mut self, keys: &[RowKey]) -> Rows {
         let mut rows = Rows { snapshot: self.commit, ..Rows::default() };
         for key in keys {
             match key {
@@ -347,6 +382,12 @@ impl Environment {
                 }
                 RowKey::Dedup(key) => rows.dedup.push((key.clone(), self.dedup.get(key).cloned())),
                 RowKey::Progress(key) => rows.progress.push((*key, self.progress(*key).cloned())),
+                RowKey::Claim(key) => {
+                    let is_leased = self.deliveries.get(&key.delivery).is_some_and(|row| {
+                        row.state == DeliveryState::Leased && row.lease_generation == key.generation
+                    });
+                    rows.claims.push((*key, self.intake.claim(*key, is_leased)));
+                }
             }
         }
         rows

@@ -8,7 +8,7 @@ use millpond_core::{ChangeSet, Page, RowKey, Rows, Scan};
 
 use super::environment::Environment;
 use super::{MemoryDisk, Witness};
-use crate::{Resolution, Store, StoreError, StoreErrorKind, StoreReader, StoreStats};
+use crate::{ExternalPage, Resolution, Store, StoreError, StoreErrorKind, StoreReader, StoreStats};
 
 /// The right to write one environment of a [`MemoryDisk`].
 #[derive(Debug)]
@@ -81,9 +81,9 @@ struct MemoryReader {
 }
 
 impl MemoryReader {
-    fn with<T>(&self, read: impl FnOnce(&Environment) -> T) -> Result<T, StoreError> {
-        let contents = self.disk.lock();
-        contents.environments.get(&self.environment).map(|known| read(&known.data)).ok_or_else(gone)
+    fn with<T>(&self, read: impl FnOnce(&mut Environment) -> T) -> Result<T, StoreError> {
+        let contents = &mut *self.disk.lock();
+        contents.environments.get_mut(&self.environment).map(|known| read(&mut known.data)).ok_or_else(gone)
     }
 }
 
@@ -98,6 +98,13 @@ impl StoreReader for MemoryReader {
 
     fn chunk(&mut self, message: Sequence, number: u32) -> Result<Option<Vec<u8>>, StoreError> {
         self.with(|environment| environment.chunk(message, number))
+    }
+
+    fn external(&mut self, limit: usize) -> Result<ExternalPage, StoreError> {
+        self.with(|environment| {
+            let (commands, more) = environment.intake.page(limit);
+            ExternalPage { snapshot: environment.commit, commands, more }
+        })
     }
 
     fn scan(&mut self, scan: &Scan) -> Result<Page, StoreError> {

@@ -118,6 +118,7 @@ fn row_json(row: &QueueRow) -> Value {
         "purged_through": row.purged_through.0,
         "revision": row.revision,
         "role": role_json(row.role),
+        "settled_by_sql": row.settled_by_sql,
         "spec": spec::to_json(&row.spec),
         "sweep_owed": row.sweep_owed,
         "uid": format!("{:032x}", row.uid.0),
@@ -144,6 +145,7 @@ fn row(value: &Value) -> Option<QueueRow> {
         dead_purged_through: Sequence(unsigned("dead_purged_through")?),
         deleted: flag("deleted")?,
         sweep_owed: flag("sweep_owed")?,
+        settled_by_sql: flag("settled_by_sql")?,
     })
 }
 
@@ -243,6 +245,7 @@ fn why_json(why: &Why) -> Value {
         Why::Delivering => json!({ "delivering": null }),
         Why::AllDelayed { until: end } => json!({ "all_delayed": until(end) }),
         Why::AllLeased { until: end } => json!({ "all_leased": until(end) }),
+        Why::HeldByTransactions { since } => json!({ "held_by_transactions": since.as_millis() }),
         Why::AllDead => json!({ "all_dead": null }),
         Why::Empty => json!({ "empty": null }),
     }
@@ -273,6 +276,7 @@ fn why(value: &Value) -> Option<Why> {
         "delivering" => Why::Delivering,
         "all_delayed" => Why::AllDelayed { until: optional_time(value)? },
         "all_leased" => Why::AllLeased { until: optional_time(value)? },
+        "held_by_transactions" => Why::HeldByTransactions { since: time(value)? },
         "all_dead" => Why::AllDead,
         "empty" => Why::Empty,
         _ => return None,

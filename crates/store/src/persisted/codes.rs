@@ -91,6 +91,10 @@ pub fn dead_reason_code(reason: DeadReason) -> i64 {
     match reason {
         DeadReason::AttemptsSpent => 0,
         DeadReason::LeasesLost => 1,
+        DeadReason::Cancelled => 2,
+        DeadReason::Deduplicated => 3,
+        DeadReason::QueueDeleted => 4,
+        DeadReason::Refused => 5,
     }
 }
 
@@ -100,6 +104,10 @@ pub fn dead_reason_of(code: i64) -> Option<DeadReason> {
     Some(match code {
         0 => DeadReason::AttemptsSpent,
         1 => DeadReason::LeasesLost,
+        2 => DeadReason::Cancelled,
+        3 => DeadReason::Deduplicated,
+        4 => DeadReason::QueueDeleted,
+        5 => DeadReason::Refused,
         _ => return None,
     })
 }

@@ -7,7 +7,7 @@ use millpond_core::row::{
     CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, QueueRow, RunRow, SecretRow,
     SegmentRow, TriggerRow, UploadRow,
 };
-use millpond_core::{ChangeSet, DeliveryChange, OpenState, Page, RowKey, Rows, Scan};
+use millpond_core::{ChangeSet, Claim, DeliveryChange, LeaseKey, OpenState, Page, RowKey, Rows, Scan};
 
 #[derive(Default)]
 pub(crate) struct Store {
@@ -24,6 +24,8 @@ pub(crate) struct Store {
     pub(crate) runs: BTreeMap<(QueueNumber, LogNumber), RunRow>,
     triggers: BTreeMap<Box<str>, TriggerRow>,
     secret: SecretRow,
+    /// Keys of leases that are not the owner's.
+    pub(crate) claims: BTreeMap<LeaseKey, Claim>,
     /// What was ever written, as a measure of work.
     pub(crate) rows_written: usize,
 }
@@ -56,6 +58,7 @@ impl Store {
                 assert!(self.chunks.insert((copy.to, number), length).is_none(), "it was there");
             }
         }
+        self.claims.retain(|key, _| !changes.claims_removed.contains(key));
         self.environment = changes.environment;
         self.queues.extend(changes.queues_put.into_iter().map(|row| (row.number, row)));
         self.counters.extend(changes.counters.into_iter().map(|row| (row.queue, row)));
@@ -146,6 +149,9 @@ impl Store {
                     rows.progress.push((*key, row.cloned()));
                 }
                 RowKey::Dedup(key) => rows.dedup.push((key.clone(), self.dedup.get(key).cloned())),
+                RowKey::Claim(key) => {
+                    rows.claims.push((*key, self.claims.get(key).copied().unwrap_or(Claim::Free)));
+                }
             }
         }
         rows

@@ -189,6 +189,7 @@ pub(crate) fn why(why: Why) -> String {
         Why::NoDeployment { deployment } => format!("no_deployment {deployment}"),
         Why::Delivering => "delivering".to_owned(),
         Why::AllDelayed { until: end } => format!("all_delayed until={}", until(end)),
+        Why::HeldByTransactions { since } => format!("held_by_transactions since={}", show(since)),
         Why::AllLeased { until: end } => format!("all_leased until={}", until(end)),
         Why::AllDead => "all_dead".to_owned(),
         Why::Empty => "empty".to_owned(),

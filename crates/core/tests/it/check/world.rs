@@ -14,17 +14,19 @@ use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence, Uid, 
 use millpond_core::outcome::Tally;
 use millpond_core::row::{Data, DataKind, MessageContent};
 use millpond_core::time::Timestamp;
-use millpond_core::{Command, Core, CoreSettings, Effect, Outcome, Page, ScanTicket, Stamp};
+use millpond_core::{
+    Command, Core, CoreSettings, Effect, External, Outcome, Page, RowKey, ScanTicket, Stamp,
+};
 
 use super::store::Store;
 use super::triggers;
 use super::words::{START_MILLIS, Words, duration, spec, state, time};
 
 pub(crate) struct World {
-    core: Core,
+    pub(super) core: Core,
     settings: CoreSettings,
-    store: Store,
-    now: Timestamp,
+    pub(super) store: Store,
+    pub(super) now: Timestamp,
     openings: u64,
     pub(super) messages: BTreeMap<String, MessageId>,
     pub(super) names: BTreeMap<MessageId, String>,
@@ -45,6 +47,9 @@ pub(crate) struct World {
     slow: Vec<(ScanTicket, Page)>,
     /// The part of each queue's etags that stays the same, as last seen.
     pub(super) identities: BTreeMap<String, String>,
+    /// What was written beside the owner and not taken in.
+    pub(super) written: Vec<External>,
+    pub(super) last_written: u64,
 }
 
 impl World {
@@ -90,6 +95,8 @@ impl World {
             next: None,
             slow: Vec::new(),
             identities: BTreeMap::new(),
+            written: Vec::new(),
+            last_written: 0,
         }
     }
 
@@ -147,6 +154,7 @@ impl World {
                 let state = self.store.open_state(words.verb == "restore", self.now);
                 self.core = Core::open(self.settings, state);
                 self.openings += 1;
+                self.core.set_leases_wait(words.has("wait"));
                 let answers = self.come_to_rest();
                 self.check();
                 answers
@@ -175,7 +183,7 @@ impl World {
                 self.check();
                 Vec::new()
             }
-            _ => return None,
+            _ => return self.happen_beside(words),
         })
     }
 
@@ -212,8 +220,10 @@ impl World {
                 answers.push(self.answered(effect));
             }
             let scans = self.core.take_scans();
-            let idle = scans.is_empty();
+            let claims: Vec<_> = self.core.take_claims().into_iter().map(RowKey::Claim).collect();
+            let idle = scans.is_empty() && claims.is_empty();
             self.commit();
+            self.core.absorb_rows(self.store.read(&claims));
             for wanted in scans {
                 let page = self.store.scan(&wanted.scan);
                 self.core.absorb(wanted.ticket, page, &self.stamp());
@@ -278,7 +288,7 @@ impl World {
         format!("{name}: {text}")
     }
 
-    fn lease_of(&self, text: &str) -> (LeaseRef, String) {
+    pub(super) fn lease_of(&self, text: &str) -> (LeaseRef, String) {
         let (message, number) = text.split_once('#').expect("message#number");
         let number: usize = number.parse().expect("a number");
         let known = self.leases.get(message).and_then(|leases| leases.get(number - 1));
@@ -291,7 +301,7 @@ impl World {
     }
 
     /// A message that was sent, or one that never was.
-    fn message(&self, name: &str) -> MessageId {
+    pub(super) fn message(&self, name: &str) -> MessageId {
         let unknown = MessageId { sent_at: self.now, sequence: Sequence(1_000_000), nonce: 1 };
         self.messages.get(name).copied().unwrap_or(unknown)
     }
@@ -363,6 +373,7 @@ impl World {
                 reading: reading(words),
             }),
             "cancel" => Command::CancelWait(self.waiter(words.bare[0])),
+            "take_in" => self.take_in(),
             "undo" => Command::Undo(words.bare.iter().map(|text| self.lease_of(text).0).collect()),
             "settle" | "ack" | "nack" | "extend" | "end_call" | "reserve" => {
                 Command::Settle(self.settle(words))

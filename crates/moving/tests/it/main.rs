@@ -1,0 +1,5 @@
+//! Moves of environments, between all kinds of stores.
+
+mod files;
+mod moves;
+mod world;

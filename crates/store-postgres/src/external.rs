@@ -1,0 +1,211 @@
+//! What SQL wrote, as commands: reads of the intake, and the owner's claims on leases.
+//!
+//! A page begins at the environment's low-water key, below which nothing is or will be: so it never walks over what was taken.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use millpond_core::command::{LeaseRef, MessageRef, NewMessage};
+use millpond_core::external::{
+    External, ExternalAction, ExternalCommand, ExternalId, ExternalSend, ExternalSettle,
+};
+use millpond_core::id::{LeaseGeneration, MessageId, Sequence};
+use millpond_core::row::MessageContent;
+use millpond_core::{Claim, LeaseKey};
+use millpond_store::persisted::data_kind_of;
+use millpond_store::{StoreError, StoreErrorKind};
+use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
+
+use crate::row::{get, known, optional_text, text, time, unsigned};
+use crate::session::Session;
+
+/// Columns of the intake that [`commands`] reads, in its order.
+pub(crate) const PAGE: &str = "select id, transaction::text::bigint, kind, queue, partition, sequence, sent_at, nonce, \
+     attributes, data_kind, data, delay, visible_at, priority, time_to_live, key, delivery, generation, output, extend_by \
+     from intake where environment = $1 and id >= $2 order by environment, id limit $3";
+
+/// Where the pages of one environment begin.
+#[derive(Debug, Default)]
+pub(crate) struct LowWater(AtomicI64);
+
+impl LowWater {
+    pub(crate) fn get(&self) -> i64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// A page was read. Below `floor`, asked for before, everything is committed or never will be.
+    pub(crate) fn note(&self, first: Option<ExternalId>, floor: i64) {
+        let first = first.map_or(i64::MAX, |id| id.0.cast_signed());
+        self.0.fetch_max(first.min(floor), Ordering::AcqRel);
+    }
+}
+
+/// The commands of a page; those of one transaction together, where its first stands.
+pub(crate) fn commands(rows: &[Row]) -> Result<Vec<External>, StoreError> {
+    let mut places = HashMap::new();
+    let mut placed = Vec::new();
+    for row in rows {
+        let transaction: i64 = get(row, 1)?;
+        let next = places.len();
+        placed.push((*places.entry(transaction).or_insert(next), command(row)?));
+    }
+    // Stable: within a transaction they stay in order.
+    placed.sort_by_key(|(place, _)| *place);
+    Ok(placed.into_iter().map(|(_, external)| external).collect())
+}
+
+fn command(row: &Row) -> Result<External, StoreError> {
+    let command = match get::<i16>(row, 2)? {
+        0 => ExternalCommand::Send(Box::new(send(row)?)),
+        1 => {
+            let action = ExternalAction::Complete { output: optional_text(row, 18)? };
+            ExternalCommand::Settle(ExternalSettle { lease: lease(row)?, action })
+        }
+        2 => {
+            let action = ExternalAction::Fail { output: optional_text(row, 18)?, delay: millis(row, 11)? };
+            ExternalCommand::Settle(ExternalSettle { lease: lease(row)?, action })
+        }
+        3 => ExternalCommand::Extend {
+            queue: text(row, 3)?,
+            lease: lease(row)?,
+            by: known(19, millis(row, 19)?)?,
+        },
+        4 => ExternalCommand::Cancel(MessageRef { queue: text(row, 3)?, message: message(row)? }),
+        5 => ExternalCommand::AllowSettle { queue: text(row, 3)? },
+        _ => known(2, None)?,
+    };
+    Ok(External { id: ExternalId(unsigned(row, 0)?), command })
+}
+
+fn send(row: &Row) -> Result<ExternalSend, StoreError> {
+    let content = MessageContent {
+        attributes: text(row, 8)?,
+        data_kind: known(9, data_kind_of(get::<i16>(row, 9)?.into()))?,
+        data: get::<&[u8]>(row, 10)?.into(),
+    };
+    let content = NewMessage {
+        content: Arc::new(content),
+        delay: millis(row, 11)?,
+        priority: get(row, 13)?,
+        time_to_live: millis(row, 14)?,
+    };
+    Ok(ExternalSend {
+        queue: text(row, 3)?,
+        partition: optional_text(row, 4)?,
+        message: message(row)?,
+        content,
+        visible_at: get::<Option<i64>>(row, 12)?.map(millpond_core::time::Timestamp::from_millis),
+        key: optional_text(row, 15)?,
+    })
+}
+
+fn message(row: &Row) -> Result<MessageId, StoreError> {
+    Ok(MessageId { sent_at: time(row, 6)?, sequence: Sequence(unsigned(row, 5)?), nonce: unsigned(row, 7)? })
+}
+
+fn lease(row: &Row) -> Result<LeaseRef, StoreError> {
+    Ok(LeaseRef {
+        delivery: Sequence(unsigned(row, 16)?),
+        message: message(row)?,
+        generation: LeaseGeneration(unsigned(row, 17)?),
+    })
+}
+
+fn millis(row: &Row, column: usize) -> Result<Option<Duration>, StoreError> {
+    let Some(millis) = get::<Option<i64>>(row, column)? else { return Ok(None) };
+    known(column, u64::try_from(millis).ok()).map(|millis| Some(Duration::from_millis(millis)))
+}
+
+const CLAIM: &str = "insert into settlement \
+     select $1, n.delivery, n.generation, true from unnest($2::bigint[], $3::bigint[]) n(delivery, generation) \
+     where exists (select from environment where number = $1 and epoch = $4) \
+     order by n.delivery, n.generation on conflict do nothing";
+const CLAIMED: &str = "select s.delivery, s.generation, s.owner from unnest($2::bigint[], $3::bigint[]) n(delivery, generation) \
+     join settlement s on s.environment = $1 and s.delivery = n.delivery and s.generation = n.generation";
+
+/// Takes what is free of the right to end these leases (design-holes A5). What an open transaction holds is found by
+/// waiting for it a moment; by halves, so that one that is held keeps no other.
+pub(crate) fn claim(
+    session: &Session,
+    environment: i32,
+    epoch: i64,
+    keys: &[LeaseKey],
+    answers: &mut HashMap<LeaseKey, Claim>,
+) -> Result<(), StoreError> {
+    match try_claim(session, environment, epoch, keys, answers) {
+        Ok(true) => Ok(()),
+        Ok(false) if keys.len() <= 1 => {
+            answers.extend(keys.iter().map(|key| (*key, Claim::Held)));
+            Ok(())
+        }
+        Ok(false) => {
+            let (one, other) = keys.split_at(keys.len() / 2);
+            claim(session, environment, epoch, one, answers)?;
+            claim(session, environment, epoch, other, answers)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// `false`: one of them is held.
+fn try_claim(
+    session: &Session,
+    environment: i32,
+    epoch: i64,
+    keys: &[LeaseKey],
+    answers: &mut HashMap<LeaseKey, Claim>,
+) -> Result<bool, StoreError> {
+    let context = "claiming leases";
+    let deliveries: Vec<i64> = keys.iter().map(|key| key.delivery.0.cast_signed()).collect();
+    let generations: Vec<i64> = keys.iter().map(|key| key.generation.0.cast_signed()).collect();
+    session.batch("begin; set local lock_timeout = '20ms'", context)?;
+    let inserting = session.client();
+    let inserted = session.run(inserting.execute(CLAIM, &[&environment, &deliveries, &generations, &epoch]));
+    match inserted {
+        Some(Ok(_)) => session.batch("commit", context)?,
+        Some(Err(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+            session.batch("rollback", context)?;
+            return Ok(false);
+        }
+        Some(Err(error)) => {
+            // The error that counts is the one that led here.
+            let _: Result<(), StoreError> = session.batch("rollback", context);
+            return Err(crate::error::before_commit(context)(error));
+        }
+        None => return Err(StoreError::new(StoreErrorKind::Unavailable, "claiming leases: no answer")),
+    }
+    for row in session.query(CLAIMED, &[&environment, &deliveries, &generations], context)? {
+        let key = LeaseKey {
+            delivery: Sequence(unsigned(&row, 0)?),
+            generation: LeaseGeneration(unsigned(&row, 1)?),
+        };
+        answers.insert(key, if get(&row, 2)? { Claim::Free } else { Claim::Settled });
+    }
+    if keys.iter().any(|key| !answers.contains_key(key)) {
+        return Err(StoreError::new(StoreErrorKind::Fenced, "leases are claimed by their owner alone"));
+    }
+    Ok(true)
+}
+
+const MARK_ENDED: &str = "update settlement s set ended_by = pg_current_xact_id() where (s.environment, s.delivery, s.generation) in ( \
+     select t.environment, t.delivery, t.generation from settlement t where t.ended_by is null \
+     and not exists (select from delivery d where d.environment = t.environment and d.sequence = t.delivery \
+     and d.state = 2 and d.lease_generation = t.generation) \
+     and not exists (select from intake i where i.environment = t.environment and i.delivery = t.delivery \
+     and i.generation = t.generation) limit 1000)";
+const REMOVE_ENDED: &str = "delete from settlement s where (s.environment, s.delivery, s.generation) in ( \
+     select t.environment, t.delivery, t.generation from settlement t \
+     where t.ended_by < pg_snapshot_xmin(pg_current_snapshot()) limit 1000)";
+
+/// Removes what was stored of leases that ended, once no transaction is open that could still see them held. `mark`: looks for
+/// such as ended without saying so, too.
+pub(crate) fn sweep_claims(session: &Session, mark: bool) -> Result<(), StoreError> {
+    if mark {
+        session.query(MARK_ENDED, &[], "sweeping claims")?;
+    }
+    session.query(REMOVE_ENDED, &[], "sweeping claims")?;
+    Ok(())
+}

@@ -1,0 +1,368 @@
+//! The environments of one schema, and how one is taken over.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use millpond_core::id::{CommitSequence, Incarnation, LeaseGeneration, QueueNumber, Sequence};
+use millpond_core::row::{EnvironmentRow, SecretRow};
+use millpond_core::time::Timestamp;
+use millpond_store::{Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory, StoreStats, Wake};
+use tokio_postgres::Row;
+
+use crate::lineage::{Identity, Seen, Stored, judge};
+use crate::pool::Pool;
+use crate::presence::Presence;
+use crate::row::{self, QUEUE_COLUMNS, get, known, unsigned};
+use crate::session::Session;
+use crate::settings::PostgresSettings;
+use crate::store::PostgresStore;
+use crate::target::Target;
+use crate::watcher::Watcher;
+use crate::{schema, text};
+
+/// Environments kept in one schema of a PostgreSQL database. A clone is another handle to the same.
+#[derive(Clone, Debug)]
+pub struct PostgresFactory {
+    place: Arc<Place>,
+}
+
+/// What all open stores share; the server's place is held until the last of them is gone.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) presence: Arc<Presence>,
+    identity_seen: Mutex<HashMap<String, Seen>>,
+    open: Mutex<HashMap<String, usize>>,
+    full_at: Mutex<Option<Instant>>,
+    measured: Mutex<Option<(Instant, u64)>>,
+    renewing: Option<JoinHandle<()>>,
+    pub(crate) watcher: Arc<Watcher>,
+    watching: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// One open store, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenStore {
+    pub(crate) place: Arc<Place>,
+    name: String,
+}
+
+/// After a commit that found no room, new messages are refused for so long.
+const FULL_FOR: Duration = Duration::from_secs(5);
+/// How old a figure of the size may be.
+const MEASURE_EVERY: Duration = Duration::from_secs(60);
+
+impl PostgresFactory {
+    /// Takes a schema for this process, making it if there is none, and bringing it up to date.
+    ///
+    /// # Errors
+    /// `Unavailable`: the database is not reachable, read-only, or another server serves the schema. `Corrupt`: the server
+    /// is too old, or the schema is of a later version.
+    pub fn open(url: &str, settings: PostgresSettings) -> Result<Self, StoreError> {
+        let target = Target::parse(url)?;
+        check_schema_name(&settings.schema)?;
+        let pool = Arc::new(Pool::new(target, settings));
+        let session = pool.connect()?;
+        schema::migrate(&session, &pool.settings().schema)?;
+        pool.give(session);
+        let presence = Presence::take(&pool)?;
+        let renewing = Some(presence.renew(Arc::clone(&pool))?);
+        let place = Place {
+            pool,
+            presence,
+            identity_seen: Mutex::default(),
+            open: Mutex::default(),
+            full_at: Mutex::default(),
+            measured: Mutex::default(),
+            renewing,
+            watcher: Arc::default(),
+            watching: Mutex::default(),
+        };
+        Ok(Self { place: Arc::new(place) })
+    }
+
+    fn create(&self, session: &Session, name: &str) -> Result<bool, StoreError> {
+        let sql = "insert into environment (name) values ($1) on conflict (name) do nothing returning number";
+        let rows = session.query(sql, &[&text::stored(name)], "making an environment known")?;
+        Ok(!rows.is_empty())
+    }
+
+    fn try_open(&self, session: &mut Session, name: &str) -> Result<(Box<dyn Store>, Opened), StoreError> {
+        let place = &self.place;
+        let hold = place.presence.hold().ok_or_else(not_held)?;
+        self.create(session, name)?;
+        let identity = Identity::of(session)?;
+        let open = OpenStore::new(place, name);
+        let taken = take_over(session, name, &identity, place)?;
+        let opened = read_all(session, &taken)?;
+        open.note(Seen { epoch: taken.epoch, commit: taken.commit });
+        Ok((Box::new(PostgresStore::new(open, taken.number, taken.epoch, hold)), opened))
+    }
+}
+
+impl StoreFactory for PostgresFactory {
+    fn open(&self, environment: &str) -> Result<(Box<dyn Store>, Opened), StoreError> {
+        self.place.pool.with(|session| self.try_open(session, environment))
+    }
+
+    fn create_environment(&self, environment: &str) -> Result<bool, StoreError> {
+        self.place.pool.with(|session| self.create(session, environment))
+    }
+
+    fn has_environment(&self, environment: &str) -> Result<bool, StoreError> {
+        let sql = "select 1 from environment where name = $1";
+        let rows = self
+            .place
+            .pool
+            .with(|session| session.query(sql, &[&text::stored(environment)], "looking an environment up"))?;
+        Ok(!rows.is_empty())
+    }
+
+    fn set_next_due(&self, environment: &str, next_due: Option<i64>) -> Result<(), StoreError> {
+        let sql = "update environment set next_due = $2 where name = $1 returning 1";
+        let rows = self.place.pool.with(|session| {
+            session.query(sql, &[&text::stored(environment), &next_due], "noting when an environment is due")
+        })?;
+        match rows.is_empty() {
+            true => Err(StoreError::new(StoreErrorKind::Unavailable, "environment is not known")),
+            false => Ok(()),
+        }
+    }
+
+    fn hold(&self) -> Option<u64> {
+        self.place.presence.hold()
+    }
+
+    fn watch(&self, wake: Wake) {
+        let mut watching = lock(&self.place.watching);
+        if watching.is_some() {
+            tracing::error!("what SQL sends is watched already");
+            return;
+        }
+        match self.place.start_watching(wake) {
+            Ok(thread) => *watching = Some(thread),
+            Err(error) => tracing::error!(%error, "what SQL sends is not noticed"),
+        }
+    }
+
+    fn due_environments(&self, now: i64, limit: usize) -> Result<Vec<String>, StoreError> {
+        let open = self.place.open().clone();
+        let most = i64::try_from(limit.saturating_add(open.len())).unwrap_or(i64::MAX);
+        let sql = "select name from environment where next_due <= $1 order by next_due, name limit $2";
+        let rows =
+            self.place.pool.with(|session| session.query(sql, &[&now, &most], "asking what is due"))?;
+        let mut due = Vec::new();
+        for row in &rows {
+            let name = String::from(row::text(row, 0)?);
+            if !open.contains_key(&name) {
+                due.push(name);
+            }
+        }
+        due.truncate(limit);
+        Ok(due)
+    }
+}
+
+impl Place {
+    /// Whether what is read may be told to anybody.
+    pub(crate) fn check_held(&self) -> Result<(), StoreError> {
+        self.presence.hold().map(drop).ok_or_else(not_held)
+    }
+
+    pub(crate) fn note_full(&self) {
+        *lock(&self.full_at) = Some(Instant::now());
+    }
+
+    pub(crate) fn stats(&self) -> Result<StoreStats, StoreError> {
+        let space_low = lock(&self.full_at).is_some_and(|at| at.elapsed() < FULL_FOR);
+        if let Some((_, used_bytes)) = lock(&self.measured).filter(|(at, _)| at.elapsed() < MEASURE_EVERY) {
+            return Ok(StoreStats { used_bytes, space_low });
+        }
+        let sql = "select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c \
+                   where c.relkind = 'r' and c.relnamespace = current_schema()::regnamespace";
+        let rows = self.pool.with(|session| session.query(sql, &[], "measuring the schema"))?;
+        let used_bytes = rows.first().map_or(Ok(0), |row| unsigned(row, 0))?;
+        *lock(&self.measured) = Some((Instant::now(), used_bytes));
+        Ok(StoreStats { used_bytes, space_low })
+    }
+
+    fn start_watching(&self, wake: Wake) -> Result<JoinHandle<()>, StoreError> {
+        let rows = self.pool.with(|session| {
+            let sql = "select md5($1)";
+            session.query(sql, &[&self.pool.settings().schema], "listening")
+        })?;
+        let digest: String = rows.first().map_or_else(|| Ok(String::new()), |row| get(row, 0))?;
+        let (pool, server) = (Arc::clone(&self.pool), self.presence.id().to_owned());
+        self.watcher.start(pool, server, format!("millpond_{digest}"), wake)
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        lock(&self.open)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.watcher.stop();
+        if let Some(watching) = lock(&self.watching).take() {
+            // It can only have ended by a panic, which was told already.
+            let _: std::thread::Result<()> = watching.join();
+        }
+        self.presence.stop();
+        if let Some(renewing) = self.renewing.take() {
+            // It can only have ended by a panic, which was told already.
+            let _: std::thread::Result<()> = renewing.join();
+        }
+    }
+}
+
+impl OpenStore {
+    fn new(place: &Arc<Place>, name: &str) -> Self {
+        *place.open().entry(name.to_owned()).or_default() += 1;
+        Self { place: Arc::clone(place), name: name.to_owned() }
+    }
+
+    /// Remembers what was seen durable, so that a database that goes back in time is noticed.
+    pub(crate) fn note(&self, seen: Seen) {
+        let mut all = lock(&self.place.identity_seen);
+        match all.get_mut(&self.name) {
+            Some(known) if known.epoch > seen.epoch => {}
+            Some(known) => *known = seen,
+            None => {
+                all.insert(self.name.clone(), seen);
+            }
+        }
+    }
+}
+
+impl Drop for OpenStore {
+    fn drop(&mut self) {
+        let mut open = self.place.open();
+        if let Some(count) = open.get_mut(&self.name) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.name);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn not_held() -> StoreError {
+    let what = "this server has not reached the database in time, or another server has taken its place";
+    StoreError::new(StoreErrorKind::Unavailable, what)
+}
+
+fn check_schema_name(name: &str) -> Result<(), StoreError> {
+    let fits = (1..=63).contains(&name.len()) && !name.starts_with("pg_") && !name.contains('\0');
+    if fits && name != "information_schema" {
+        return Ok(());
+    }
+    let what = format!("schema {name:?} cannot be used: 1 to 63 bytes, not one of PostgreSQL's own");
+    Err(StoreError::new(StoreErrorKind::Unavailable, what))
+}
+
+/// What taking an environment over found.
+struct Taken {
+    number: i32,
+    epoch: i64,
+    commit: CommitSequence,
+    environment: EnvironmentRow,
+    lineage: Lineage,
+}
+
+/// Raises the epoch in a transaction of its own, which fences whoever was the owner, and settles the lineage.
+fn take_over(session: &Session, name: &str, identity: &Identity, place: &Place) -> Result<Taken, StoreError> {
+    let result = take_over_in_transaction(session, name, identity, place);
+    if result.is_err() {
+        // The error that counts is the one that led here.
+        let _: Result<(), StoreError> = session.batch("rollback", "taking an environment over");
+    }
+    result
+}
+
+fn take_over_in_transaction(
+    session: &Session,
+    name: &str,
+    identity: &Identity,
+    place: &Place,
+) -> Result<Taken, StoreError> {
+    let context = "taking an environment over";
+    session.batch("begin", context)?;
+    // Waits for a commit that is under way.
+    let sql = "select number, system, timeline, database, epoch, commit_seq, incarnation, stamp, next_sequence, \
+               next_queue, dedup_count, leases_void_below from environment where name = $1 for update";
+    let rows = session.query(sql, &[&text::stored(name)], context)?;
+    let gone = || StoreError::new(StoreErrorKind::Corrupt, "an environment just made is not there");
+    let row = rows.first().ok_or_else(gone)?;
+    let (stored, mut environment) = stored(row)?;
+    let seen = lock(&place.identity_seen).get(name).copied();
+    let lineage = match judge(&stored, identity, seen, place.presence.lived_lately()) {
+        Lineage::Restored if place.pool.settings().assume_restart => Lineage::Restarted,
+        judged => judged,
+    };
+    if lineage == Lineage::Restored {
+        place.watcher.reset();
+        // Along with the lineage: an owner that dies before its first commit leaves its successor the same.
+        environment.leases_void_below = LeaseGeneration::HIGHEST;
+    }
+    let (number, epoch): (i32, i64) = (get(row, 0)?, stored.epoch + 1);
+    let sql = "update environment set epoch = $2, system = $3, timeline = $4, database = $5, leases_void_below = $6, \
+               next_due = $7 where number = $1";
+    let void_below = environment.leases_void_below.0.cast_signed();
+    let Identity { system, timeline, database } = identity;
+    session.query(sql, &[&number, &epoch, system, timeline, database, &void_below, &i64::MIN], context)?;
+    session.batch("commit", context)?;
+    Ok(Taken { number, epoch, commit: stored.commit, environment, lineage })
+}
+
+fn stored(row: &Row) -> Result<(Stored, EnvironmentRow), StoreError> {
+    let identity = Identity { system: get(row, 1)?, timeline: get(row, 2)?, database: get(row, 3)? };
+    let stored = Stored { identity, epoch: get(row, 4)?, commit: CommitSequence(unsigned(row, 5)?) };
+    let environment = EnvironmentRow {
+        incarnation: Incarnation(unsigned(row, 6)?),
+        stamp: Timestamp::from_millis(get(row, 7)?),
+        next_sequence: Sequence(unsigned(row, 8)?),
+        next_queue: QueueNumber(known(9, u32::try_from(get::<i64>(row, 9)?).ok())?),
+        dedup_count: unsigned(row, 10)?,
+        leases_void_below: LeaseGeneration(unsigned(row, 11)?),
+    };
+    Ok((stored, environment))
+}
+
+/// What an owner begins with. It alone writes these rows, so they are read one kind after the other.
+fn read_all(session: &Session, taken: &Taken) -> Result<Opened, StoreError> {
+    let context = "reading an environment";
+    let read = |sql: &str| session.query(sql, &[&taken.number], context);
+    let sql = format!(
+        "select {QUEUE_COLUMNS} from queue q left join counters c on c.environment = q.environment \
+         and c.queue = q.number where q.environment = $1 order by q.number"
+    );
+    let queues = read(&sql)?.iter().map(row::queue_with_counters).collect::<Result<_, _>>()?;
+    let sql = "select log, place, live from segment where environment = $1 order by log, place";
+    let segments = read(sql)?.iter().map(row::segment).collect::<Result<_, _>>()?;
+    let sql = "select cursor, first, last from run where environment = $1 order by cursor, first";
+    let runs = read(sql)?.iter().map(row::run).collect::<Result<_, _>>()?;
+    let sql = "select id, number, uid, created_at, deployment, topic, consumer, target, spec from trigger \
+               where environment = $1";
+    let mut triggers = read(sql)?.iter().map(row::trigger).collect::<Result<Vec<_>, _>>()?;
+    // As it is stored a text may sort otherwise than as it was given.
+    triggers.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+    let sql = "select current, previous, previous_until, since from secret where environment = $1";
+    let secret = read(sql)?.first().map_or_else(|| Ok(SecretRow::default()), row::secret)?;
+    Ok(Opened {
+        commit: taken.commit,
+        environment: taken.environment.clone(),
+        queues,
+        segments,
+        runs,
+        triggers,
+        secret,
+        lineage: taken.lineage,
+    })
+}

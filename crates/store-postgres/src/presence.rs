@@ -1,0 +1,231 @@
+//! One server at a time, as the database sees it (design-holes A7, B9).
+//!
+//! A server has one row, which it renews each second. Its place is free when the row is five seconds old by the database's
+//! clock, when it says that it stopped, or when its process was on this machine and is gone. A server that has not renewed for
+//! four seconds, counted from before the renewal was sent, answers nothing until it has the place again; what was
+//! opened before is opened anew then.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use millpond_store::{StoreError, StoreErrorKind};
+
+use crate::pool::Pool;
+use crate::process;
+use crate::row::get;
+use crate::session::Session;
+
+const RENEW_EVERY: Duration = Duration::from_secs(1);
+/// After a renewal that failed.
+const RETRY_AFTER: Duration = Duration::from_millis(200);
+/// For so long after a renewal was sent the place is held: a second less than it takes until another may have it.
+const HELD_FOR: Duration = Duration::from_secs(4);
+/// How long a server that starts waits for a row to get old.
+const PATIENCE: Duration = Duration::from_secs(7);
+const PATIENCE_STEP: Duration = Duration::from_millis(250);
+/// What the column `process` says of a server that stopped in order.
+const STOPPED: &str = "stopped";
+
+/// What all parts of a server know of its place.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    id: String,
+    begun: Instant,
+    /// Nanoseconds since `begun` until which the place is held.
+    held_until: AtomicU64,
+    /// Counts how often the place was taken.
+    hold: AtomicU64,
+    /// A server was seen within a minute before this one took the place.
+    lived_lately: AtomicBool,
+    ended: Mutex<bool>,
+    end: Condvar,
+}
+
+/// What came of asking for the place.
+enum Asked {
+    Taken { lived_lately: bool },
+    Busy { name: String, seen_at: String, age: f64 },
+}
+
+impl Presence {
+    /// Takes the place, waiting for a row that nobody renews to get old.
+    pub(crate) fn take(pool: &Pool) -> Result<Arc<Self>, StoreError> {
+        let presence = Self {
+            id: uuid(),
+            begun: Instant::now(),
+            held_until: AtomicU64::new(0),
+            hold: AtomicU64::new(0),
+            lived_lately: AtomicBool::new(false),
+            ended: Mutex::new(false),
+            end: Condvar::new(),
+        };
+        let mut first_seen: Option<String> = None;
+        loop {
+            match presence.ask(pool)? {
+                Asked::Taken { .. } => return Ok(Arc::new(presence)),
+                Asked::Busy { name, seen_at, age } => {
+                    let is_renewed = first_seen.as_ref().is_some_and(|first| *first != seen_at);
+                    if is_renewed || presence.begun.elapsed() > PATIENCE {
+                        let what = format!(
+                            "another server, {name}, serves this schema; it was there {age:.1} s ago. Stop it, or use \
+                             another schema"
+                        );
+                        return Err(StoreError::new(StoreErrorKind::Unavailable, what));
+                    }
+                    if first_seen.replace(seen_at).is_none() {
+                        tracing::info!(
+                            server = name,
+                            "waiting for a server that was here just now to be gone"
+                        );
+                    }
+                    std::thread::sleep(PATIENCE_STEP);
+                }
+            }
+        }
+    }
+
+    /// Renews the place until [`Presence::stop`].
+    pub(crate) fn renew(self: &Arc<Self>, pool: Arc<Pool>) -> Result<JoinHandle<()>, StoreError> {
+        let presence = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("millpond-presence".to_owned());
+        let failed =
+            |error| StoreError::new(StoreErrorKind::Unavailable, "starting a thread").with_source(error);
+        thread.spawn(move || presence.run(&pool)).map_err(failed)
+    }
+
+    /// Ends the renewals; the thread then gives the place up.
+    pub(crate) fn stop(&self) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.end.notify_all();
+    }
+
+    /// The number of the hold, if the place is held right now.
+    pub(crate) fn hold(&self) -> Option<u64> {
+        let hold = self.hold.load(Ordering::Acquire);
+        let until = Duration::from_nanos(self.held_until.load(Ordering::Acquire));
+        (self.begun.elapsed() < until).then_some(hold)
+    }
+
+    /// Whether a server was here within a minute before this one.
+    pub(crate) fn lived_lately(&self) -> bool {
+        self.lived_lately.load(Ordering::Acquire)
+    }
+
+    /// This server's row.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn run(&self, pool: &Pool) {
+        let mut session: Option<Session> = None;
+        let mut wait = RENEW_EVERY;
+        loop {
+            let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+            let until = self.end.wait_timeout_while(ended, wait, |ended| !*ended);
+            if *until.unwrap_or_else(PoisonError::into_inner).0 {
+                break;
+            }
+            let result = session.take().map_or_else(|| pool.connect(), Ok).and_then(|connected| {
+                self.renew_once(&connected, pool)?;
+                Ok(connected)
+            });
+            match result {
+                Ok(connected) => {
+                    session = Some(connected);
+                    wait = RENEW_EVERY;
+                }
+                Err(error) => {
+                    if self.hold().is_none() {
+                        tracing::warn!(%error, "this server's place in the database is not held");
+                    }
+                    wait = RETRY_AFTER.mul_f64(0.5 + fastrand::f64());
+                }
+            }
+        }
+        if let Ok(session) = session.map_or_else(|| pool.connect(), Ok) {
+            let sql = "update server set process = $2 where id = $1::text::uuid";
+            // Nobody is harmed if it stays: it gets old.
+            let _: Result<_, StoreError> = session.query(sql, &[&self.id, &STOPPED], "leaving");
+        }
+    }
+
+    fn renew_once(&self, session: &Session, pool: &Pool) -> Result<(), StoreError> {
+        let sent = self.begun.elapsed();
+        let sql = "update server set seen_at = clock_timestamp() where id = $1::text::uuid returning 1";
+        if !session.query(sql, &[&self.id], "renewing this server's place")?.is_empty() {
+            self.note_renewed(sent);
+            return Ok(());
+        }
+        // Somebody else has, or had, the place: what is in memory is of the past.
+        self.held_until.store(0, Ordering::Release);
+        tracing::error!(
+            "another server has taken the place of this one, which answers nothing until it is gone"
+        );
+        match self.ask(pool)? {
+            Asked::Taken { .. } => Ok(()),
+            Asked::Busy { name, .. } => {
+                Err(StoreError::new(StoreErrorKind::Unavailable, format!("{name} has taken over")))
+            }
+        }
+    }
+
+    fn note_renewed(&self, sent: Duration) {
+        let until = sent.saturating_add(HELD_FOR).as_nanos();
+        self.held_until.store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Release);
+    }
+
+    /// Takes the place if it is free.
+    fn ask(&self, pool: &Pool) -> Result<Asked, StoreError> {
+        let take_over = pool.settings().take_over;
+        let sent = self.begun.elapsed();
+        let asked = pool.with(|session| {
+            let result = ask_in_transaction(session, &self.id, take_over);
+            if result.is_err() {
+                // The error that counts is the one that led here.
+                let _: Result<(), StoreError> = session.batch("rollback", "asking for the server's place");
+            }
+            result
+        })?;
+        if let Asked::Taken { lived_lately } = asked {
+            self.lived_lately.store(lived_lately, Ordering::Release);
+            self.hold.fetch_add(1, Ordering::AcqRel);
+            self.note_renewed(sent);
+        }
+        Ok(asked)
+    }
+}
+
+fn ask_in_transaction(session: &Session, id: &str, take_over: bool) -> Result<Asked, StoreError> {
+    let context = "asking for the server's place";
+    session.batch("begin; lock table server in exclusive mode", context)?;
+    let sql = "select name, process, seen_at::text, extract(epoch from clock_timestamp() - seen_at)::float8 \
+               from server where id <> $1::text::uuid order by seen_at desc";
+    let mut youngest = f64::INFINITY;
+    for row in session.query(sql, &[&id], context)? {
+        let (process, age): (String, f64) = (get(&row, 1)?, get(&row, 3)?);
+        youngest = youngest.min(age);
+        let is_free = process == STOPPED || age > 5.0 || process::is_gone(&process) || take_over;
+        if !is_free {
+            session.batch("rollback", context)?;
+            return Ok(Asked::Busy { name: get(&row, 0)?, seen_at: get(&row, 2)?, age });
+        }
+    }
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = format!("{} process {}", host.trim(), std::process::id());
+    let sql = "insert into server values ($1::text::uuid, $2, $3, clock_timestamp(), clock_timestamp()) \
+               on conflict (id) do update set seen_at = excluded.seen_at, process = excluded.process";
+    session.query(sql, &[&id, &name, &process::this()], context)?;
+    session.query("delete from server where id <> $1::text::uuid", &[&id], context)?;
+    session.batch("commit", context)?;
+    Ok(Asked::Taken { lived_lately: youngest < 60.0 })
+}
+
+/// A random identifier.
+fn uuid() -> String {
+    let bits = fastrand::u128(..);
+    let hex = format!("{bits:032x}");
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
+}

@@ -1,0 +1,123 @@
+//! The right to write one environment: one transaction a change set, and what becomes of it when it fails.
+
+use std::sync::Arc;
+
+use millpond_core::ChangeSet;
+use millpond_core::id::CommitSequence;
+use millpond_store::{Resolution, Store, StoreError, StoreErrorKind, StoreReader, StoreStats};
+
+use crate::external::LowWater;
+use crate::factory::{OpenStore, Place};
+use crate::lineage::Seen;
+use crate::reader::PostgresReader;
+use crate::row::get;
+use crate::session::Session;
+use crate::write;
+
+/// The owner of one environment.
+#[derive(Debug)]
+pub(crate) struct PostgresStore {
+    place: Arc<Place>,
+    environment: i32,
+    epoch: i64,
+    /// The hold of the server's place under which it was opened.
+    hold: u64,
+    low_water: Arc<LowWater>,
+    /// A commit whose outcome is unknown; nothing is written before it is resolved.
+    unresolved: Option<CommitSequence>,
+    /// Last, so that all is over when the place learns of it.
+    open: OpenStore,
+}
+
+impl PostgresStore {
+    pub(crate) fn new(open: OpenStore, environment: i32, epoch: i64, hold: u64) -> Self {
+        let place = Arc::clone(&open.place);
+        Self { place, environment, epoch, hold, low_water: Arc::default(), unresolved: None, open }
+    }
+
+    fn check_hold(&self) -> Result<(), StoreError> {
+        match self.place.presence.hold() {
+            Some(hold) if hold == self.hold => Ok(()),
+            Some(_) => Err(StoreError::new(StoreErrorKind::Fenced, "another server was here since")),
+            None => Err(StoreError::new(StoreErrorKind::Unavailable, "this server's place is not held")),
+        }
+    }
+}
+
+impl Store for PostgresStore {
+    fn commit(&mut self, changes: &ChangeSet) -> Result<(), StoreError> {
+        if let Some(commit) = self.unresolved {
+            let context = format!("commit {commit} has to be resolved first");
+            return Err(StoreError::new(StoreErrorKind::Unavailable, context));
+        }
+        self.check_hold()?;
+        let mut session = self.place.pool.take()?;
+        let result = write::commit(&mut session, self.environment, self.epoch, changes);
+        match &result {
+            Ok(()) => {
+                self.place.pool.give(session);
+                self.open.note(Seen { epoch: self.epoch, commit: changes.commit });
+            }
+            Err(error) => match error.kind {
+                StoreErrorKind::Unknown => self.unresolved = Some(changes.commit),
+                StoreErrorKind::Unavailable => self.place.pool.forget_free(),
+                StoreErrorKind::Full => self.place.note_full(),
+                _ => self.place.pool.give(session),
+            },
+        }
+        result
+    }
+
+    fn resolve(&mut self, commit: CommitSequence) -> Result<Resolution, StoreError> {
+        self.check_hold()?;
+        // The connections that are free may be of a server that is gone.
+        self.place.pool.forget_free();
+        let session = self.place.pool.connect()?;
+        let resolution = claim_number(&session, self.environment, self.epoch, commit)?;
+        self.place.pool.give(session);
+        self.unresolved = None;
+        self.open.note(Seen { epoch: self.epoch, commit });
+        Ok(resolution)
+    }
+
+    fn reader(&mut self) -> Result<Box<dyn StoreReader>, StoreError> {
+        Ok(Box::new(PostgresReader::new(
+            Arc::clone(&self.place),
+            self.environment,
+            self.epoch,
+            Arc::clone(&self.low_water),
+        )))
+    }
+
+    fn stats(&mut self) -> Result<StoreStats, StoreError> {
+        self.place.stats()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// `Lost` if the number was free and is now taken, `Happened` if this owner's commit has it. The first statement waits for a
+/// transaction under way that takes the number.
+fn claim_number(
+    session: &Session,
+    environment: i32,
+    epoch: i64,
+    commit: CommitSequence,
+) -> Result<Resolution, StoreError> {
+    let context = "claiming a number";
+    let number = commit.0.cast_signed();
+    let sql = "update environment set commit_seq = $3 where number = $1 and epoch = $2 and commit_seq = $3::bigint - 1 returning 1";
+    if !session.query(sql, &[&environment, &epoch, &number], context)?.is_empty() {
+        return Ok(Resolution::Lost);
+    }
+    let sql = "select count(*) from environment where number = $1 and epoch = $2 and commit_seq = $3";
+    let rows = session.query(sql, &[&environment, &epoch, &number], context)?;
+    let found: i64 = rows.first().map_or(Ok(0), |row| get(row, 0))?;
+    if found == 1 {
+        return Ok(Resolution::Happened);
+    }
+    let context = format!("commit {commit} of epoch {epoch} is not what is stored");
+    Err(StoreError::new(StoreErrorKind::Fenced, context))
+}

@@ -1,0 +1,12 @@
+//! What the PostgreSQL store has to do, on a PostgreSQL of its own.
+
+mod beside;
+mod conformance;
+mod sql;
+
+use millpond_store_postgres::{PostgresFactory, PostgresSettings};
+
+/// A factory over a database's own schema.
+fn factory(url: &str) -> PostgresFactory {
+    PostgresFactory::open(url, PostgresSettings::default()).expect("the database is reachable")
+}
