@@ -7,6 +7,7 @@ use millpond_store_sqlite::{SqliteFactory, SqliteSettings};
 use millpond_test_postgres::Kind;
 
 use crate::apart::apart;
+use crate::directory;
 
 /// A server's reserve would be written for each test.
 const RESERVE_BYTES: u64 = 1 << 20;
@@ -24,8 +25,7 @@ impl Place {
             // Here the PostgreSQL store plugs in: a factory on a `Schema` of that URL, which is what lies below.
             Kind::Postgres(url) => panic!("{url}: there is no store for PostgreSQL yet"),
             Kind::Sqlite => {
-                let directory = tempfile::Builder::new().prefix("millpond-test-").tempdir();
-                let directory = directory.expect("a directory can be made");
+                let directory = directory::new();
                 let settings = SqliteSettings { reserve_bytes: RESERVE_BYTES, ..SqliteSettings::default() };
                 let factory = SqliteFactory::open(directory.path(), settings);
                 Self::of(factory.expect("it opens"), directory)
