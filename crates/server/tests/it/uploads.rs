@@ -22,8 +22,9 @@ use tokio::sync::mpsc;
 use crate::harness::{HOME, Reply, Server, refused, strings};
 
 const PATH: &str = "/v1/queues/q:send";
-/// Enough for a store that flushes a hundred MiB on a machine that is busy. No time that is over takes anything away here.
-const STORED_WITHIN: Duration = Duration::from_secs(60);
+/// Enough for a store that flushes a hundred MiB on a machine that is busy, and half of the time after which an upload is
+/// given up because nothing comes.
+const STORED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A byte of the data that tests send.
 pub(crate) fn byte_at(at: usize) -> u8 {
