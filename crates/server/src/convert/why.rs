@@ -65,12 +65,7 @@ pub(crate) fn why_of(view: &QueueView) -> Why {
                 .until(*until, "the first lease ends")
         }
         CoreWhy::HeldByTransactions { since } => {
-            let detail = format!(
-                "{}, and transactions that settle some of them are open for longer than the leases, the first of which ended at {}",
-                numbered(counts.leased, "leased"),
-                at(*since)
-            );
-            because("held_by_transactions", detail).since(Some(*since))
+            because("held_by_transactions", held(counts.leased, *since)).since(Some(*since))
         }
         CoreWhy::AllDead => because(
             "all_dead",
@@ -86,6 +81,15 @@ pub(crate) fn why_of(view: &QueueView) -> Why {
         }
         CoreWhy::Empty => because("empty", format!("there is nothing; messages are kept {}", kept(view))),
     }
+}
+
+/// What is said of leases that open transactions hold.
+fn held(leased: u64, since: Timestamp) -> String {
+    format!(
+        "{}, and transactions that settle some of them are open for longer than the leases, the first of which ended at {}",
+        numbered(leased, "leased"),
+        at(since)
+    )
 }
 
 /// `1 is ready`, `2 are ready`.
