@@ -67,14 +67,10 @@ pub(crate) fn why_of(view: &QueueView) -> Why {
         CoreWhy::HeldByTransactions { since } => {
             because("held_by_transactions", held(counts.leased, *since)).since(Some(*since))
         }
-        CoreWhy::AllDead => because(
-            "all_dead",
-            format!(
-                "{} (the limit is {}), nothing else is left",
-                numbered(counts.dead, "out of attempts"),
-                attempts(view)
-            ),
-        ),
+        CoreWhy::AllDead => {
+            let dead = numbered(counts.dead, "out of attempts");
+            because("all_dead", format!("{dead} (the limit is {}), nothing else is left", attempts(view)))
+        }
         // How long messages are kept is its topic's to say.
         CoreWhy::Empty if matches!(view.queue.role, Role::Group { .. }) => {
             because("empty", "there is nothing that this group has not had".to_owned())
