@@ -2,6 +2,8 @@
 
 mod beside;
 mod conformance;
+mod schema;
+mod schema_text;
 mod sql;
 
 use millpond_store_postgres::{PostgresFactory, PostgresSettings};
