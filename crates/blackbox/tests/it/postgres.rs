@@ -30,7 +30,10 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let cluster = Cluster::start().expect("PostgreSQL is installed");
+        Self::on(Cluster::start().expect("PostgreSQL is installed"))
+    }
+
+    fn on(cluster: Cluster) -> Self {
         Self { launch: Launch::on_database(&cluster.url("postgres"), SCHEMA), cluster }
     }
 

@@ -28,19 +28,21 @@ fn a_role_sends_and_completes_and_touches_nothing_else() {
     assert_eq!(take(&mut client, LONG).event["data"], "next", "the first is completed");
 
     let mut tried = 0;
-    let tables = "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace \
-                  where n.nspname = $1 and c.relkind in ('r', 'S') order by 1";
-    for row in owner.query(tables, &[&SCHEMA]).expect("it can be asked") {
-        let table: String = row.get(0);
-        let mut statements = vec![format!("select * from millpond.{table}")];
-        if !table.ends_with("_id") && table != "external_sequence" {
-            statements.push(format!("delete from millpond.{table}"));
-            statements.push(format!("insert into millpond.{table} default values"));
-            statements.push(format!("truncate millpond.{table}"));
-        } else {
-            statements.push(format!("select nextval('millpond.{table}')"));
-        }
+    let relations = "select c.relname, c.relkind = 'S' from pg_class c where c.relnamespace = $1::text::regnamespace \
+                     and c.relkind in ('r', 'S') order by 1";
+    for row in owner.query(relations, &[&SCHEMA]).expect("it can be asked") {
+        let (name, is_sequence): (String, bool) = (row.get(0), row.get(1));
+        let statements: &[&str] = match is_sequence {
+            true => &["select nextval('millpond.@')", "select last_value from millpond.@"],
+            false => &[
+                "select * from millpond.@",
+                "delete from millpond.@",
+                "insert into millpond.@ default values",
+                "truncate millpond.@",
+            ],
+        };
         for statement in statements {
+            let statement = statement.replace('@', &name);
             let refused = app.batch_execute(&statement).expect_err(&statement);
             assert_eq!(state(&refused), DENIED, "{statement}: {refused:?}");
             tried += 1;
