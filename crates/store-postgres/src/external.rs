@@ -3,8 +3,7 @@
 //! A page begins at the environment's low-water key, below which nothing is or will be: so it never walks over what was taken.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use millpond_core::command::{LeaseRef, MessageRef, NewMessage};
@@ -21,6 +20,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::row::{get, known, optional_text, text, time, unsigned};
 use crate::session::Session;
+use crate::watcher::Floor;
 
 /// Columns of the intake that [`commands`] reads, in its order.
 pub(crate) const PAGE: &str = "select id, transaction::text::bigint, kind, queue, partition, sequence, sent_at, nonce, \
@@ -29,17 +29,28 @@ pub(crate) const PAGE: &str = "select id, transaction::text::bigint, kind, queue
 
 /// Where the pages of one environment begin.
 #[derive(Debug, Default)]
-pub(crate) struct LowWater(AtomicI64);
+pub(crate) struct LowWater(Mutex<Floor>);
 
 impl LowWater {
-    pub(crate) fn get(&self) -> i64 {
-        self.0.load(Ordering::Acquire)
+    /// `floor`: as it is now. What was noted before the database may have gone back says nothing.
+    pub(crate) fn get(&self, floor: Floor) -> i64 {
+        let low = self.lock();
+        if low.resets == floor.resets { low.number } else { 0 }
     }
 
     /// A page was read. Below `floor`, asked for before, everything is committed or never will be.
-    pub(crate) fn note(&self, first: Option<ExternalId>, floor: i64) {
-        let first = first.map_or(i64::MAX, |id| id.0.cast_signed());
-        self.0.fetch_max(first.min(floor), Ordering::AcqRel);
+    pub(crate) fn note(&self, first: Option<ExternalId>, floor: Floor) {
+        let number = first.map_or(i64::MAX, |id| id.0.cast_signed()).min(floor.number);
+        let mut low = self.lock();
+        if low.resets < floor.resets {
+            *low = Floor { number, ..floor };
+        } else if low.resets == floor.resets {
+            low.number = low.number.max(number);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Floor> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
