@@ -2,6 +2,7 @@
 
 mod beside;
 mod conformance;
+mod failures;
 mod sql;
 
 use millpond_store_postgres::{PostgresFactory, PostgresSettings};

@@ -71,10 +71,7 @@ fn a_snapshot_that_is_older_than_the_lease_is_told_so() {
         let (mut session, begin) = (world.session(), format!("begin isolation level {isolation}; select 1"));
         session.batch_execute(&begin).expect("it begins");
         let held = take(&mut client, LONG);
-        let sql = format!(
-            "select millpond.complete('{}', {})",
-            held.lease.message_id, held.lease.generation
-        );
+        let sql = format!("select millpond.complete('{}', {})", held.lease.message_id, held.lease.generation);
         let refused = session.batch_execute(&sql).expect_err("it does not see the lease");
         assert_eq!(state(&refused), "MP011", "{refused:?}");
         session.batch_execute("rollback").expect("it is over");
