@@ -28,6 +28,7 @@ fn a_lease_that_an_open_transaction_ends_is_held_and_nobody_waits_for_it() {
         let begun = Instant::now();
         let leases = std::slice::from_ref(&held.lease);
         assert_eq!(client.nack(QUEUE, leases).expect("an answer"), leases, "it is being settled");
+        assert!(client.extend(QUEUE, leases, 1).expect("an answer").is_empty(), "a heartbeat");
         let target = format!("/v1/queues/{QUEUE}/messages/{}", held.lease.message_id);
         let refused = client.call("DELETE", &target, &[], None).expect_err("it is leased");
         assert_eq!(refused.code(), "invalid_state");
