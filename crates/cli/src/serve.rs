@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
 
 async fn serve_until_stopped(settings: Settings, mut signals: StopSignals) -> anyhow::Result<()> {
     let place = || match &settings.database {
-        Some(database) => format!("schema {} of the database", database.schema),
+        Some(database) => database.to_string(),
         None => settings.data_dir.display().to_string(),
     };
     let store = wiring::open_store(&settings).with_context(|| format!("cannot serve {}", place()))?;

@@ -7,7 +7,7 @@ use millpond_engine::clock::{Clock, Reading, SystemClock};
 use millpond_server::Settings;
 use millpond_server::config::Database;
 use millpond_store::{Backup, Snapshots, StoreError, StoreFactory};
-use millpond_store_postgres::{PostgresFactory, PostgresSettings};
+use millpond_store_postgres::{PostgresFactory, PostgresSettings, PostgresSnapshots};
 use millpond_store_sqlite::{SqliteBackup, SqliteFactory, SqliteSettings, SqliteSnapshots};
 
 /// A store, and the clock by which its environments live.
@@ -22,7 +22,7 @@ pub(crate) fn open_store(settings: &Settings) -> Result<Opened, StoreError> {
     if let Some(database) = &settings.database {
         let factory = open_database(database, settings.assume_restart)?;
         let clock = DatabaseClock { own: SystemClock::default(), factory: factory.clone() };
-        let place = format!("schema {} of the database", database.schema);
+        let place = database.to_string();
         return Ok(Opened { factory: Arc::new(factory), clock: Arc::new(clock), place });
     }
     let sqlite = SqliteSettings { assume_restart: settings.assume_restart, ..SqliteSettings::default() };
@@ -73,6 +73,12 @@ pub(crate) fn begin_backup(of: &SqliteFactory, to: &Path) -> Result<Box<dyn Back
 /// A backup that is to be restored.
 pub(crate) fn open_backup(path: &Path) -> Result<SqliteBackup, StoreError> {
     SqliteBackup::open(path)
+}
+
+/// What can be exported of a schema of a database, which a server may serve.
+pub(crate) fn snapshots_of_database(database: &Database) -> Result<Box<dyn Snapshots>, StoreError> {
+    let settings = PostgresSettings { schema: database.schema.clone(), ..PostgresSettings::default() };
+    Ok(Box::new(PostgresSnapshots::open(&database.url, settings)?))
 }
 
 /// What can be exported of a backup, or of a data directory that nobody serves.

@@ -148,6 +148,13 @@ impl std::fmt::Debug for Database {
     }
 }
 
+/// For messages: without the address, which may hold a password.
+impl std::fmt::Display for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "schema {} of the database", self.schema)
+    }
+}
+
 /// Settings that hold.
 #[derive(Clone, Debug)]
 pub struct Settings {

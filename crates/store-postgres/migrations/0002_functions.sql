@@ -319,6 +319,12 @@ begin
     if not found then
         raise exception using errcode = 'MP010', message = format('lease %s of %s is not held any more', settle.lease_generation, message_id);
     end if;
+    -- Once more: the lease may have ended between, and its key may have been removed since.
+    perform from delivery d where d.environment = target and d.sequence = wanted and d.state = 2
+        and d.lease_generation = settle.lease_generation;
+    if not found then
+        raise exception using errcode = 'MP010', message = format('lease %s of %s is not held any more', settle.lease_generation, message_id);
+    end if;
     number := nextval('intake_id');
     insert into intake (id, environment, transaction, kind, sequence, sent_at, nonce, delivery, generation, output, delay)
     values (number, target, own, kind, part.sequence, part.sent_at, part.nonce, wanted, settle.lease_generation, output::text, delay);

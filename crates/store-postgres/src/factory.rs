@@ -1,6 +1,7 @@
 //! The environments of one schema, and how one is taken over.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -8,7 +9,9 @@ use std::time::{Duration, Instant};
 use millpond_core::id::{CommitSequence, Incarnation, LeaseGeneration, QueueNumber, Sequence};
 use millpond_core::row::{EnvironmentRow, SecretRow};
 use millpond_core::time::Timestamp;
-use millpond_store::{Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory, StoreStats, Wake};
+use millpond_store::{
+    Backup, Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory, StoreStats, Wake,
+};
 use tokio_postgres::Row;
 
 use crate::lineage::{Identity, Seen, Stored, judge};
@@ -135,6 +138,12 @@ impl StoreFactory for PostgresFactory {
             true => Err(StoreError::new(StoreErrorKind::Unavailable, "environment is not known")),
             false => Ok(()),
         }
+    }
+
+    fn begin_backup(&self, _to: &Path) -> Result<Box<dyn Backup>, StoreError> {
+        let what = "the data is in PostgreSQL, whose own backups hold it: pg_dump of the database, or of the schema alone, \
+                    pg_basebackup, or what the host of the database offers";
+        Err(StoreError::new(StoreErrorKind::Unavailable, what))
     }
 
     fn hold(&self) -> Option<u64> {

@@ -8,6 +8,7 @@
 //! presence.rs  one server at a time                       row.rs      rows as columns
 //! lineage.rs   a restart or a restored copy               schema.rs   migrations
 //! watcher.rs   notices what SQL wrote                     external.rs what SQL wrote, as commands
+//! snapshot.rs  all rows of an environment, for an export
 //! ```
 //!
 //! A [`ChangeSet`](millpond_core::ChangeSet) is one transaction, sent as a whole: the fence first, then one statement a
@@ -31,6 +32,7 @@ mod scan;
 mod schema;
 mod session;
 mod settings;
+mod snapshot;
 mod store;
 mod target;
 mod text;
@@ -39,3 +41,4 @@ mod write;
 
 pub use factory::PostgresFactory;
 pub use settings::PostgresSettings;
+pub use snapshot::PostgresSnapshots;

@@ -23,14 +23,8 @@ const VERSION_MIN: i32 = 140_000;
 /// Makes the schema what this version needs.
 pub(crate) fn migrate(session: &Session, schema: &str) -> Result<(), StoreError> {
     check_version(session)?;
-    let applied = applied(session, schema)?;
-    let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
-    if applied > known {
-        let what = format!(
-            "the schema {schema} was brought to step {applied} by a later version of Millpond; this one knows {known}"
-        );
-        return Err(StoreError::new(StoreErrorKind::Corrupt, what));
-    }
+    let (applied, known) = (applied(session, schema)?, known());
+    check_not_later(schema, applied, known)?;
     if applied == known {
         return Ok(());
     }
@@ -40,6 +34,35 @@ pub(crate) fn migrate(session: &Session, schema: &str) -> Result<(), StoreError>
         let _: Result<(), StoreError> = session.batch("rollback", "ending a step of the schema");
     }
     result
+}
+
+/// Whether the schema is what this version reads. Changes nothing.
+pub(crate) fn check_current(session: &Session, schema: &str) -> Result<(), StoreError> {
+    let (applied, known) = (applied(session, schema)?, known());
+    check_not_later(schema, applied, known)?;
+    let what = match applied {
+        0 => format!("the database has no schema {schema} of Millpond"),
+        step if step < known => format!(
+            "the schema {schema} is of an earlier version of Millpond: serve it once, which brings it up to date"
+        ),
+        _ => return Ok(()),
+    };
+    Err(StoreError::new(StoreErrorKind::Unavailable, what))
+}
+
+/// How many steps this version knows.
+fn known() -> i32 {
+    i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
+}
+
+fn check_not_later(schema: &str, applied: i32, known: i32) -> Result<(), StoreError> {
+    if applied <= known {
+        return Ok(());
+    }
+    let what = format!(
+        "the schema {schema} was brought to step {applied} by a later version of Millpond; this one knows {known}"
+    );
+    Err(StoreError::new(StoreErrorKind::Corrupt, what))
 }
 
 /// In one transaction, and one server at a time.

@@ -421,6 +421,10 @@ const UPDATE_DELIVERIES: &str = concat!(
 const INSERT_MESSAGES: &str = "insert into message \
      select $1, n.* from unnest($2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bytea[]) n";
 
+/// Far beyond, so that nobody who draws at this moment is set back, and most pages of an import find it done.
+const PASS_SEQUENCE: &str = "select setval('external_sequence', least($1::bigint + 1000000, 281474976710655)) \
+     from external_sequence where last_value <= $1::bigint";
+
 fn write_deliveries(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     let (mut removed, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
     for change in &changes.deliveries {
@@ -460,6 +464,11 @@ fn write_deliveries(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     }
     if !inserted.is_empty() {
         step_of_deliveries(steps, INSERT_DELIVERIES, environment, &inserted);
+    }
+    // With nothing taken in they were drawn elsewhere, and are imported.
+    let external = inserted.iter().map(|row| row.sequence).filter(|sequence| sequence.is_external());
+    if let Some(highest) = external.max().filter(|_| changes.external_taken.is_empty()) {
+        step!(steps, PASS_SEQUENCE, highest.0.cast_signed());
     }
 }
 

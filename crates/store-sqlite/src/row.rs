@@ -37,7 +37,7 @@ pub(crate) const QUEUE_COLUMNS: &str = "queue.number, name, uid, generation, rev
      settled_by_sql";
 
 /// How many they are.
-pub(crate) const QUEUE_COLUMN_COUNT: usize = 36;
+pub(crate) const QUEUE_COLUMN_COUNT: usize = 37;
 
 /// A delivery, from [`DELIVERY_COLUMNS`].
 pub(crate) fn delivery(row: &Row<'_>) -> Result<DeliveryRow, Error> {

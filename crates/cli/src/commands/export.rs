@@ -8,13 +8,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use millpond_core::time::Timestamp;
 use millpond_moving::{Moved, Origin, export};
-use millpond_store::{Snapshots, StoreError};
+use millpond_store::Snapshots;
 
 use super::moved::{failure, show};
-use super::offline::{environment_name, store_failure};
+use super::offline::{Place, environment_name};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{Format, count_of, tell};
-use crate::{progress, wiring};
+use crate::progress;
+use crate::serve_arguments::DatabaseArguments;
 
 const WHAT: &str = "export an environment";
 
@@ -25,7 +26,10 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub(crate) struct Export {
     /// A backup, or the directory of the data of a server that does not run
     #[arg(long, value_name = "DIR")]
-    data_dir: PathBuf,
+    data_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    database: DatabaseArguments,
 
     /// The environment, as orgs/ORG/projects/PROJECT/envs/ENV [default: the only one that there is]
     #[arg(long, env = "MILLPOND_ENVIRONMENT", value_name = "NAME", value_parser = environment_name)]
@@ -54,37 +58,38 @@ impl Export {
                 Failure::new(Exit::Refused, format!("cannot {WHAT}"), why).advise("name another file")
             );
         }
-        let snapshots = wiring::snapshots(&self.data_dir).map_err(|error| store_failure(WHAT, &error))?;
-        let name = self.name(snapshots.as_ref())?;
+        let place = Place::of(WHAT, self.data_dir.as_deref(), &self.database)?;
+        let snapshots = place.snapshots().map_err(|error| place.failure(WHAT, &error))?;
+        let name = self.name(&place, snapshots.as_ref())?;
         if to_stdout {
             let mut stdout = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
-            let moved = self.write(snapshots.as_ref(), &name, &mut stdout)?;
+            let moved = self.write(&place, snapshots.as_ref(), &name, &mut stdout)?;
             tell(&format!("exported {} of {name}", count_of(moved.counts.total(), "row")));
             return Ok(Exit::Done);
         }
-        let moved = self.to_file(snapshots.as_ref(), &name)?;
+        let moved = self.to_file(&place, snapshots.as_ref(), &name)?;
         show(self.format, &self.to, &moved)
     }
 
-    fn name(&self, snapshots: &dyn Snapshots) -> Outcome<String> {
-        let known = snapshots.environments().map_err(|error: StoreError| store_failure(WHAT, &error))?;
+    fn name(&self, place: &Place, snapshots: &dyn Snapshots) -> Outcome<String> {
+        let known = snapshots.environments().map_err(|error| place.failure(WHAT, &error))?;
         let refused = |why: String, known: Vec<String>| {
             let failure = Failure::new(Exit::Refused, format!("cannot {WHAT}"), why);
             Err(failure.detail(known).advise("name one of those above with --environment"))
         };
         match (&self.environment, known.as_slice()) {
             (Some(name), _) if known.contains(name) => Ok(name.clone()),
-            (Some(name), _) => refused(format!("{} does not hold {name}", self.data_dir.display()), known),
+            (Some(name), _) => refused(format!("{place} does not hold {name}"), known),
             (None, [only]) => Ok(only.clone()),
             (None, _) => {
                 let count = count_of(known.len() as u64, "environment");
-                refused(format!("{} holds {count}", self.data_dir.display()), known)
+                refused(format!("{place} holds {count}"), known)
             }
         }
     }
 
     /// Under another name until it is whole.
-    fn to_file(&self, snapshots: &dyn Snapshots, name: &str) -> Outcome<Moved> {
+    fn to_file(&self, place: &Place, snapshots: &dyn Snapshots, name: &str) -> Outcome<Moved> {
         let mut unfinished = self.to.as_os_str().to_owned();
         unfinished.push(".part");
         let unfinished = PathBuf::from(unfinished);
@@ -95,7 +100,7 @@ impl Export {
         };
         let file = File::create(&unfinished).map_err(failed)?;
         let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        let moved = self.write(snapshots, name, &mut file);
+        let moved = self.write(place, snapshots, name, &mut file);
         let finish = |moved: Moved| {
             file.into_inner()?.sync_all()?;
             fs::rename(&unfinished, &self.to)?;
@@ -109,7 +114,13 @@ impl Export {
         moved
     }
 
-    fn write(&self, snapshots: &dyn Snapshots, name: &str, to: &mut dyn io::Write) -> Outcome<Moved> {
+    fn write(
+        &self,
+        place: &Place,
+        snapshots: &dyn Snapshots,
+        name: &str,
+        to: &mut dyn io::Write,
+    ) -> Outcome<Moved> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let origin = Origin {
             made_by: concat!("millpond ", env!("CARGO_PKG_VERSION")),
@@ -122,8 +133,8 @@ impl Export {
             bar.set_position(progress.rows);
         });
         bar.finish_and_clear();
-        let moved = moved.map_err(|error| failure(WHAT, &error))?;
-        to.flush().map_err(|error| failure(WHAT, &millpond_moving::MoveError::Write(error)))?;
+        let moved = moved.map_err(|error| failure(WHAT, place, &error))?;
+        to.flush().map_err(|error| failure(WHAT, place, &millpond_moving::MoveError::Write(error)))?;
         Ok(moved)
     }
 }

@@ -8,10 +8,11 @@ use clap::Args;
 use millpond_moving::import;
 
 use super::moved::{failure, show};
-use super::offline::{environment_name, store_failure};
+use super::offline::{Place, environment_name};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Format;
-use crate::{progress, wiring};
+use crate::progress;
+use crate::serve_arguments::DatabaseArguments;
 
 const WHAT: &str = "import an environment";
 
@@ -22,7 +23,10 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub(crate) struct Import {
     /// Where to: the directory of the data, made if there is none; no server serves it
     #[arg(long, value_name = "DIR")]
-    data_dir: PathBuf,
+    data_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    database: DatabaseArguments,
 
     /// What `millpond export` wrote; - is stdin
     #[arg(long, value_name = "FILE")]
@@ -38,6 +42,7 @@ pub(crate) struct Import {
 
 impl Import {
     pub(crate) fn run(&self) -> Outcome {
+        let place = Place::of(WHAT, self.data_dir.as_deref(), &self.database)?;
         let mut from: Box<dyn BufRead> = if self.from == Path::new("-") {
             Box::new(BufReader::with_capacity(BUFFER_BYTES, io::stdin().lock()))
         } else {
@@ -47,14 +52,13 @@ impl Import {
             })?;
             Box::new(BufReader::with_capacity(BUFFER_BYTES, file))
         };
-        let directory =
-            wiring::make_directory(&self.data_dir).map_err(|error| store_failure(WHAT, &error))?;
+        let into = place.make().map_err(|error| place.failure(WHAT, &error))?;
         let bar = progress::of_rows();
-        let moved = import(&mut from, &directory, self.environment.as_deref(), &mut |progress| {
+        let moved = import(&mut from, into.as_ref(), self.environment.as_deref(), &mut |progress| {
             bar.set_length(progress.rows_total);
             bar.set_position(progress.rows);
         });
         bar.finish_and_clear();
-        show(self.format, &self.from, &moved.map_err(|error| failure(WHAT, &error))?)
+        show(self.format, &self.from, &moved.map_err(|error| failure(WHAT, &place, &error))?)
     }
 }

@@ -8,7 +8,7 @@ use millpond_moving::{MoveError, Moved};
 use millpond_store::RowKind;
 use serde::Serialize;
 
-use super::offline::store_failure;
+use super::offline::Place;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{Format, fields};
 
@@ -46,9 +46,9 @@ pub(super) fn show(format: Format, file: &Path, moved: &Moved) -> Outcome {
 }
 
 /// `what` completes "cannot".
-pub(super) fn failure(what: &str, error: &MoveError) -> Failure {
+pub(super) fn failure(what: &str, place: &Place, error: &MoveError) -> Failure {
     let why = match error {
-        MoveError::Store(error) => return store_failure(what, error),
+        MoveError::Store(error) => return place.failure(what, error),
         MoveError::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => return Failure::unread(),
         MoveError::Read(cause) | MoveError::Write(cause) => format!("{error}: {cause}"),
         other => other.to_string(),
@@ -59,7 +59,7 @@ pub(super) fn failure(what: &str, error: &MoveError) -> Failure {
             "export again, or copy the file again; run with the whole file, the import goes on where it stopped",
         ),
         MoveError::NotEmpty(_) => {
-            failure.advise("name another environment with --environment, or another directory")
+            failure.advise("name another environment with --environment, or another place")
         }
         MoveError::OtherFile { .. } => {
             failure.advise("go on with the file that it was begun with, or import into another environment")

@@ -53,6 +53,11 @@ impl Stage {
         let directory = tempfile::tempdir().expect("a directory");
         let server = Server::start(&directory.path().join("data"));
         prepare(directory.path());
+        // One that nobody serves.
+        let served = Server::start(&directory.path().join("pond"));
+        served.run(&["queue", "create", "mail"]).done();
+        served.signal(libc::SIGTERM);
+        assert!(served.ended().0.success());
         Self { directory, server }
     }
 

@@ -1,5 +1,6 @@
 //! Tests of the binary itself.
 
+mod database;
 mod deploys;
 mod documents;
 mod examples;

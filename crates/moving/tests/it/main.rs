@@ -2,4 +2,5 @@
 
 mod files;
 mod moves;
+mod postgres;
 mod world;

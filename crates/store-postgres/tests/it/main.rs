@@ -3,6 +3,8 @@
 mod beside;
 mod conformance;
 mod failures;
+mod schema;
+mod schema_text;
 mod sql;
 
 use millpond_store_postgres::{PostgresFactory, PostgresSettings};
