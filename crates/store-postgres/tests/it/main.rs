@@ -2,6 +2,7 @@
 
 mod beside;
 mod conformance;
+mod failures;
 mod schema;
 mod schema_text;
 mod sql;

@@ -135,7 +135,8 @@ impl Run {
         let mut session = None;
         let mut drain_begun = None;
         loop {
-            let options = json!({"max_messages": 1 + random.below(4), "visibility_timeout": "1s", "wait": "1s"});
+            let options =
+                json!({"max_messages": 1 + random.below(4), "visibility_timeout": "1s", "wait": "1s"});
             let deliveries = match client.lease_with(QUEUE, &options) {
                 Ok(deliveries) => deliveries,
                 Err(error) => {
@@ -210,7 +211,9 @@ fn write_and_complete(
 
 /// Sends by SQL; the message ids.
 fn send_some(session: &mut postgres::Client) -> Vec<String> {
-    let sql = format!("select millpond.send('{QUEUE}', to_jsonb(n)) from generate_series(1, {MESSAGES_PER_KILL}) n");
+    let sql = format!(
+        "select millpond.send('{QUEUE}', to_jsonb(n)) from generate_series(1, {MESSAGES_PER_KILL}) n"
+    );
     session.query(&sql, &[]).expect("it is sent").iter().map(|row| row.get(0)).collect()
 }
 

@@ -65,7 +65,8 @@ fn what_was_answered_is_there_after_restarts_and_crashes_of_the_database() {
 #[test]
 fn what_sql_committed_comes_after_a_crash_although_numbers_went_back() {
     // What was not committed stays where a crash loses it.
-    let mut world = World::on(Cluster::start_with(&[("wal_writer_delay", "10s")]).expect("PostgreSQL is installed"));
+    let mut world =
+        World::on(Cluster::start_with(&[("wal_writer_delay", "10s")]).expect("PostgreSQL is installed"));
     let server = world.launch.start();
     let mut client = server.client();
     client.create_queue(QUEUE, json!({})).expect("the queue is made");

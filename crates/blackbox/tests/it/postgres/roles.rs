@@ -55,7 +55,9 @@ fn a_role_sends_and_completes_and_touches_nothing_else() {
                   where n.nspname = $1 and not has_function_privilege('app', p.oid, 'execute') order by 1";
     let others: Vec<String> =
         owner.query(others, &[&SCHEMA]).expect("it can be asked").iter().map(|row| row.get(0)).collect();
-    for own in ["grant_access", "revoke_access", "put_message", "settle", "demand", "wake", "environment_number"] {
+    for own in
+        ["grant_access", "revoke_access", "put_message", "settle", "demand", "wake", "environment_number"]
+    {
         assert!(others.iter().any(|name| name.contains(&format!(".{own}("))), "{own}: {others:?}");
     }
     for statement in [

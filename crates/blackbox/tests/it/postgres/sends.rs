@@ -19,8 +19,14 @@ fn committed_messages_come_once_and_no_others() {
     server.client().create_queue(QUEUE, json!({})).expect("the queue is made");
     let are_sent = AtomicBool::new(false);
     let (committed, came) = std::thread::scope(|scope| {
-        let senders: Vec<_> =
-            (0..CONNECTIONS).map(|number| scope.spawn({ let world = &world; move || send_all(world, number) })).collect();
+        let senders: Vec<_> = (0..CONNECTIONS)
+            .map(|number| {
+                scope.spawn({
+                    let world = &world;
+                    move || send_all(world, number)
+                })
+            })
+            .collect();
         let (mut client, are_sent) = (server.client(), &are_sent);
         let worker = scope.spawn(move || work(&mut client, are_sent));
         let committed: Vec<_> =
@@ -54,7 +60,7 @@ fn send_all(world: &World, connection: u64) -> Vec<String> {
             0 => format!("savepoint part; {undone} rollback to part;"),
             _ => String::new(),
         };
-        let is_committed = (connection + transaction) % 2 == 0;
+        let is_committed = (connection + transaction).is_multiple_of(2);
         let end = if is_committed { "commit" } else { "rollback" };
         session.batch_execute(&format!("begin; {one} {middle} {other} {end}")).expect("it is sent");
         if is_committed {
@@ -101,9 +107,13 @@ fn what_cannot_be_sent_any_more_is_found_as_cancelled_with_the_reason() {
     // All of the transaction is taken in at once.
     let came = take(&mut client, PATIENCE);
     assert_eq!(came.lease.message_id, first);
-    for (queue, message, reason) in [("gone", &to_nowhere, "queue_deleted"), (QUEUE, &again, "deduplicated")] {
+    for (queue, message, reason) in [("gone", &to_nowhere, "queue_deleted"), (QUEUE, &again, "deduplicated")]
+    {
         let shown = look_up(&mut client, queue, message);
-        assert_eq!((shown["state"].as_str(), shown["dead_letter_reason"].as_str()), (Some("cancelled"), Some(reason)));
+        assert_eq!(
+            (shown["state"].as_str(), shown["dead_letter_reason"].as_str()),
+            (Some("cancelled"), Some(reason))
+        );
     }
     // Nor does it become a message when the server begins anew.
     drop(server);

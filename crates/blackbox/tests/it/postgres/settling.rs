@@ -28,6 +28,7 @@ fn a_lease_that_an_open_transaction_ends_is_held_and_nobody_waits_for_it() {
         let begun = Instant::now();
         let leases = std::slice::from_ref(&held.lease);
         assert_eq!(client.nack(QUEUE, leases).expect("an answer"), leases, "it is being settled");
+        assert!(client.extend(QUEUE, leases, 1).expect("an answer").is_empty(), "a heartbeat");
         let target = format!("/v1/queues/{QUEUE}/messages/{}", held.lease.message_id);
         let refused = client.call("DELETE", &target, &[], None).expect_err("it is leased");
         assert_eq!(refused.code(), "invalid_state");
@@ -71,10 +72,7 @@ fn a_snapshot_that_is_older_than_the_lease_is_told_so() {
         let (mut session, begin) = (world.session(), format!("begin isolation level {isolation}; select 1"));
         session.batch_execute(&begin).expect("it begins");
         let held = take(&mut client, LONG);
-        let sql = format!(
-            "select millpond.complete('{}', {})",
-            held.lease.message_id, held.lease.generation
-        );
+        let sql = format!("select millpond.complete('{}', {})", held.lease.message_id, held.lease.generation);
         let refused = session.batch_execute(&sql).expect_err("it does not see the lease");
         assert_eq!(state(&refused), "MP011", "{refused:?}");
         session.batch_execute("rollback").expect("it is over");

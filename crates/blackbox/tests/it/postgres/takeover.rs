@@ -29,7 +29,8 @@ fn a_server_that_was_stopped_tells_nothing_of_what_another_has_changed() {
     let ready = take(&mut other, LONG);
     assert_eq!(ready.event["data"], "ready");
     assert!(other.ack(QUEUE, &[ready.lease]).expect("an answer").is_empty());
-    let sent = other.send(QUEUE, &[millpond_blackbox::client::event("new", "new")], None).expect("it is sent");
+    let sent =
+        other.send(QUEUE, &[millpond_blackbox::client::event("new", "new")], None).expect("it is sent");
 
     first.signal(Signal::CONT);
     assert_refused(&unread.receive().map(|response| response.status));
