@@ -421,7 +421,7 @@ begin
         where a.environment = found_number and pg_has_role(caller(), r.oid, 'usage'))) then
         if found_number is null and is_operator() then
             raise exception using errcode = '42704', message = format('there is no environment %s', wanted),
-                hint = 'It is made when the server opens it first, or by `millpond environment create`.';
+                hint = 'The server makes its default environment when it starts, and those of its regions.';
         end if;
         raise exception using errcode = '42501', message = format('role %s may not use environment %s', caller(), wanted),
             hint = 'The owner of the schema can allow it: select grant_access(role, environment).';
@@ -782,6 +782,12 @@ begin
     -- Who inserts the key first ends the lease. The server does the same before it gives one up, and waits for nobody.
     insert into settlement (environment, delivery, generation, owner) values (target, wanted, settle.lease_generation, false)
         on conflict do nothing;
+    if not found then
+        raise exception using errcode = 'MP010', message = format('lease %s of %s is not held any more', settle.lease_generation, message_id);
+    end if;
+    -- Once more: the lease may have ended between, and its key may have been removed since.
+    perform from delivery d where d.environment = target and d.sequence = wanted and d.state = 2
+        and d.lease_generation = settle.lease_generation;
     if not found then
         raise exception using errcode = 'MP010', message = format('lease %s of %s is not held any more', settle.lease_generation, message_id);
     end if;

@@ -103,7 +103,8 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    fn beat(&self) {
+    /// Counts one more.
+    pub fn beat(&self) {
         *self.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.beaten.notify_all();
     }

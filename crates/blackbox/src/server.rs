@@ -45,6 +45,12 @@ impl Launch {
         Self::on(Store::files(data_dir))
     }
 
+    /// The product on a schema of a database and any free port, for tests that are about PostgreSQL: whatever store the others
+    /// run on.
+    pub fn on_database(url: &str, schema: &str) -> Self {
+        Self::on(Store::Schema { url: url.to_owned(), name: schema.to_owned() })
+    }
+
     fn on(store: Store) -> Self {
         Self {
             program: binary::millpond(),

@@ -3,8 +3,7 @@
 //! A page begins at the environment's low-water key, below which nothing is or will be: so it never walks over what was taken.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use millpond_core::command::{LeaseRef, MessageRef, NewMessage};
@@ -21,6 +20,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::row::{get, known, optional_text, text, time, unsigned};
 use crate::session::Session;
+use crate::watcher::Floor;
 
 /// Columns of the intake that [`commands`] reads, in its order.
 pub(crate) const PAGE: &str = "select id, transaction::text::bigint, kind, queue, partition, sequence, sent_at, nonce, \
@@ -29,17 +29,28 @@ pub(crate) const PAGE: &str = "select id, transaction::text::bigint, kind, queue
 
 /// Where the pages of one environment begin.
 #[derive(Debug, Default)]
-pub(crate) struct LowWater(AtomicI64);
+pub(crate) struct LowWater(Mutex<Floor>);
 
 impl LowWater {
-    pub(crate) fn get(&self) -> i64 {
-        self.0.load(Ordering::Acquire)
+    /// `floor`: as it is now. What was noted before the database may have gone back says nothing.
+    pub(crate) fn get(&self, floor: Floor) -> i64 {
+        let low = self.lock();
+        if low.resets == floor.resets { low.number } else { 0 }
     }
 
     /// A page was read. Below `floor`, asked for before, everything is committed or never will be.
-    pub(crate) fn note(&self, first: Option<ExternalId>, floor: i64) {
-        let first = first.map_or(i64::MAX, |id| id.0.cast_signed());
-        self.0.fetch_max(first.min(floor), Ordering::AcqRel);
+    pub(crate) fn note(&self, first: Option<ExternalId>, floor: Floor) {
+        let number = first.map_or(i64::MAX, |id| id.0.cast_signed()).min(floor.number);
+        let mut low = self.lock();
+        if low.resets < floor.resets {
+            *low = Floor { number, ..floor };
+        } else if low.resets == floor.resets {
+            low.number = low.number.max(number);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Floor> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -119,12 +130,17 @@ fn millis(row: &Row, column: usize) -> Result<Option<Duration>, StoreError> {
     known(column, u64::try_from(millis).ok()).map(|millis| Some(Duration::from_millis(millis)))
 }
 
-const CLAIM: &str = "insert into settlement \
+/// Only of leases that are held: a key of another would stay for ever.
+const CLAIM: &str = "insert into settlement (environment, delivery, generation, owner) \
      select $1, n.delivery, n.generation, true from unnest($2::bigint[], $3::bigint[]) n(delivery, generation) \
+     join delivery d on d.environment = $1 and d.sequence = n.delivery and d.state = 2 \
+     and d.lease_generation = n.generation \
      where exists (select from environment where number = $1 and epoch = $4) \
      order by n.delivery, n.generation on conflict do nothing";
-const CLAIMED: &str = "select s.delivery, s.generation, s.owner from unnest($2::bigint[], $3::bigint[]) n(delivery, generation) \
-     join settlement s on s.environment = $1 and s.delivery = n.delivery and s.generation = n.generation";
+const CLAIMED: &str = "select n.delivery, n.generation, coalesce(s.owner, true), e.epoch \
+     from environment e, unnest($2::bigint[], $3::bigint[]) n(delivery, generation) \
+     left join settlement s on s.environment = $1 and s.delivery = n.delivery and s.generation = n.generation \
+     where e.number = $1";
 
 /// Takes what is free of the right to end these leases (design-holes A5). What an open transaction holds is found by
 /// waiting for it a moment; by halves, so that one that is held keeps no other.
@@ -178,14 +194,14 @@ fn try_claim(
         None => return Err(StoreError::new(StoreErrorKind::Unavailable, "claiming leases: no answer")),
     }
     for row in session.query(CLAIMED, &[&environment, &deliveries, &generations], context)? {
+        if get::<i64>(&row, 3)? != epoch {
+            return Err(StoreError::new(StoreErrorKind::Fenced, "leases are claimed by their owner alone"));
+        }
         let key = LeaseKey {
             delivery: Sequence(unsigned(&row, 0)?),
             generation: LeaseGeneration(unsigned(&row, 1)?),
         };
         answers.insert(key, if get(&row, 2)? { Claim::Free } else { Claim::Settled });
-    }
-    if keys.iter().any(|key| !answers.contains_key(key)) {
-        return Err(StoreError::new(StoreErrorKind::Fenced, "leases are claimed by their owner alone"));
     }
     Ok(true)
 }
@@ -196,9 +212,15 @@ const MARK_ENDED: &str = "update settlement s set ended_by = pg_current_xact_id(
      and d.state = 2 and d.lease_generation = t.generation) \
      and not exists (select from intake i where i.environment = t.environment and i.delivery = t.delivery \
      and i.generation = t.generation) limit 1000)";
-const REMOVE_ENDED: &str = "delete from settlement s where (s.environment, s.delivery, s.generation) in ( \
-     select t.environment, t.delivery, t.generation from settlement t \
-     where t.ended_by < pg_snapshot_xmin(pg_current_snapshot()) limit 1000)";
+/// Whoever has a snapshot from before the end of a lease may still see it as held: keys of leases that ended stay until the
+/// oldest snapshot, and the oldest transaction, are younger.
+const REMOVE_ENDED: &str = "with oldest as (select least( \
+     pg_snapshot_xmin(pg_current_snapshot())::text::bigint, \
+     pg_snapshot_xmax(pg_current_snapshot())::text::bigint \
+     - coalesce((select max(age(a.backend_xmin)) from pg_stat_activity a), 0)) as number) \
+     delete from settlement s using oldest where (s.environment, s.delivery, s.generation) in ( \
+     select t.environment, t.delivery, t.generation from settlement t, oldest o \
+     where t.ended_by::text::bigint < o.number limit 1000)";
 
 /// Removes what was stored of leases that ended, once no transaction is open that could still see them held. `mark`: looks for
 /// such as ended without saying so, too.

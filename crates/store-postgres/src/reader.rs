@@ -206,7 +206,7 @@ impl StoreReader for PostgresReader {
 
     fn external(&mut self, limit: usize) -> Result<ExternalPage, StoreError> {
         let floor = self.place.watcher.floor();
-        let low = self.low_water.get();
+        let low = self.low_water.get(floor);
         let one_more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
         let environment = self.environment;
         let queries: [Query<'_>; 1] = [(external::PAGE, vec![&environment, &low, &one_more])];

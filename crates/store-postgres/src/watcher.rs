@@ -116,10 +116,10 @@ impl Seen {
 
 /// Below this number everything in the intake is committed or never will be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Floor {
-    number: i64,
-    /// How often a database was found that had gone back in time: what was seen before says nothing of it.
-    resets: u64,
+pub(crate) struct Floor {
+    pub(crate) number: i64,
+    /// How often the database may have gone back in time: what was seen before says nothing of it.
+    pub(crate) resets: u64,
 }
 
 /// The thread that watches, and what others know of it.
@@ -134,11 +134,11 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// Below this number everything in the intake is committed or never will be.
-    pub(crate) fn floor(&self) -> i64 {
-        self.lock_floor().number
+    pub(crate) fn floor(&self) -> Floor {
+        *self.lock_floor()
     }
 
-    /// The database has gone back in time, and its numbers with it.
+    /// The database may have gone back in time, and its numbers with it.
     pub(crate) fn reset(&self) {
         let mut floor = self.lock_floor();
         *floor = Floor { number: 0, resets: floor.resets + 1 };
@@ -203,6 +203,9 @@ impl Run {
     fn watch(&mut self, session: &mut Session) -> Result<(), StoreError> {
         session.batch(&format!("listen {}", self.channel), "listening")?;
         self.set_asleep(session, false)?;
+        // After a crash, numbers that only transactions drew which were undone may be drawn again; and so many that nothing
+        // shows it.
+        self.watcher.reset();
         let (mut in_vain, mut reminded, mut swept, mut sweeps) = (0, Instant::now(), Instant::now(), 0_u32);
         loop {
             let (found, is_full) = self.look(session)?;

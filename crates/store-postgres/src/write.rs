@@ -517,7 +517,7 @@ fn put_dedup(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     let rows = &changes.dedup_put;
     if !rows.is_empty() {
         let sent = |answer: &Remembered| match answer {
-            Remembered::Sent(sent) => Some(sent.clone()),
+            Remembered::Sent(sent) => Some(*sent),
             _ => None,
         };
         step!(

@@ -6,13 +6,15 @@
 //! | `sqlite:` | a data directory of its own below the temporary one |
 //! | `postgres://…` | a schema of its own in that database; `with-postgres` gives one |
 //!
-//! [`new_store`] is all that a test needs. What it makes goes with the last handle to it. A test that wants to see what is
+//! [`new_store`] is all that a test needs. What it makes goes with the last handle to it;
+//! what a process leaves behind that ends before, as a directory the next test takes away, and as a schema with its database. A test that wants to see what is
 //! stored asks [`TestStore::stored`], which reads it by the store's own reader. A wrong value is a panic: no test may run
 //! on another store than was asked for.
 
 #![warn(missing_docs)]
 
 mod apart;
+mod directory;
 mod place;
 mod stored;
 mod watch;

@@ -8,6 +8,7 @@ use millpond_store_sqlite::{SqliteFactory, SqliteSettings};
 use millpond_test_postgres::{Kind, Schema};
 
 use crate::apart::apart;
+use crate::directory;
 
 /// A server's reserve would be written for each test.
 const RESERVE_BYTES: u64 = 1 << 20;
@@ -30,8 +31,7 @@ impl Place {
                 Self::of(factory, schema)
             }
             Kind::Sqlite => {
-                let directory = tempfile::Builder::new().prefix("millpond-test-").tempdir();
-                let directory = directory.expect("a directory can be made");
+                let directory = directory::new();
                 let settings = SqliteSettings { reserve_bytes: RESERVE_BYTES, ..SqliteSettings::default() };
                 let factory = SqliteFactory::open(directory.path(), settings);
                 Self::of(factory.expect("it opens"), directory)

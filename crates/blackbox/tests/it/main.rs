@@ -12,6 +12,7 @@ mod large_bodies;
 mod left_out;
 mod nothing_lost;
 mod openapi;
+mod postgres;
 mod python;
 mod real_senders;
 mod refusals;

@@ -49,7 +49,7 @@ fn every_setting_of_the_server_is_told() {
     let settings =
         schema::check("config-print", &Ran::of(run(millpond().args(["config", "print", "--json"]))).done());
     let variables: Vec<&str> =
-        help.split("[env: ").skip(1).filter_map(|rest| rest.split('=').next()).collect();
+        help.split("[env: ").skip(1).filter_map(|rest| rest.split(['=', ']']).next()).collect();
     assert!(variables.len() >= 6, "{variables:?}");
     for variable in variables {
         assert!(settings.iter().any(|setting| setting["variable"] == variable), "{variable}");

@@ -18,6 +18,20 @@ macro_rules! demand {
     };
 }
 
+/// Counts a delivery in what its queue's counters have to be.
+fn count(counters: &mut CountersRow, row: &DeliveryRow) {
+    let (number, bytes) = match row.state {
+        DeliveryState::Cancelled => (&mut counters.cancelled, &mut counters.finished_bytes),
+        DeliveryState::Completed => (&mut counters.completed, &mut counters.finished_bytes),
+        DeliveryState::Dead => (&mut counters.dead, &mut counters.dead_bytes),
+        DeliveryState::Delayed => (&mut counters.delayed, &mut counters.waiting_bytes),
+        DeliveryState::Leased => (&mut counters.leased, &mut counters.leased_bytes),
+        DeliveryState::Ready => (&mut counters.ready, &mut counters.waiting_bytes),
+    };
+    *number += 1;
+    *bytes += row.size_bytes;
+}
+
 impl Core {
     /// Checks that memory knows every stored row of an upload that it has to know.
     ///
@@ -49,17 +63,7 @@ impl Core {
                 demand!(queue.row.sweep_owed, "{} is gone and nobody will remove it", row.sequence);
                 continue;
             }
-            let count = counters.entry(row.queue).or_default();
-            let (number, bytes) = match row.state {
-                DeliveryState::Cancelled => (&mut count.cancelled, &mut count.finished_bytes),
-                DeliveryState::Completed => (&mut count.completed, &mut count.finished_bytes),
-                DeliveryState::Dead => (&mut count.dead, &mut count.dead_bytes),
-                DeliveryState::Delayed => (&mut count.delayed, &mut count.waiting_bytes),
-                DeliveryState::Leased => (&mut count.leased, &mut count.leased_bytes),
-                DeliveryState::Ready => (&mut count.ready, &mut count.waiting_bytes),
-            };
-            *number += 1;
-            *bytes += row.size_bytes;
+            count(counters.entry(row.queue).or_default(), row);
             let covered = match row.state {
                 DeliveryState::Ready if queue.row.role.is_log() => {
                     queue.log().is_some_and(|log| log.covers(row.log_number()))

@@ -1,5 +1,5 @@
 //! Backups while environments are open. Each is copied on the connection that writes it, a few pages between two commits: so a copy
-//! ends however many commits there are, and no commit waits for more than one step of it (design-holes B15).
+//! ends however much is written, and a commit waits for one step of it and as many pages as were added since (design-holes B15).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::driver::pools::{WriteJob, WriteWork};
 use crate::driver::slot::{Phase, Slot, State};
 use crate::driver::{Shared, lock, unavailable};
 
-/// Pages that are copied between two commits.
+/// Pages that are copied at once.
 const STEP_PAGES: u32 = 256;
 
 /// How far a backup is.
@@ -35,6 +35,8 @@ pub struct BackupProgress {
 pub(crate) struct CopyJob {
     to: PathBuf,
     begun: bool,
+    /// Pages that were left after the last step.
+    left: u64,
     told: UnboundedSender<Result<CopyProgress, StoreError>>,
     _open: KeptOpen,
 }
@@ -66,7 +68,7 @@ impl CopyJob {
         };
         let step = if self.begun { Ok(()) } else { store.begin_copy(&self.to) };
         self.begun = true;
-        let progress = step.and_then(|()| store.copy_on(STEP_PAGES));
+        let progress = step.and_then(|()| self.gain(store));
         let is_over = progress.as_ref().map_or(true, |progress| progress.pages_left == 0);
         if self.told.send(progress).is_err() || is_over {
             // Nobody waits for it any more, or there is nothing to wait for.
@@ -74,6 +76,22 @@ impl CopyJob {
             return None;
         }
         Some(self)
+    }
+
+    /// Copies until fewer pages are left than after the step before, by a step at least: commits that add more pages than one
+    /// step copies would otherwise be run after for ever.
+    fn gain(&mut self, store: &mut dyn Store) -> Result<CopyProgress, StoreError> {
+        let goal = self.left.saturating_sub(u64::from(STEP_PAGES));
+        let mut before = u64::MAX;
+        loop {
+            let progress = store.copy_on(STEP_PAGES)?;
+            // A step that copied nothing has to wait for somebody, and not here.
+            if progress.pages_left <= goal || progress.pages_left >= before {
+                self.left = progress.pages_left;
+                return Ok(progress);
+            }
+            before = progress.pages_left;
+        }
     }
 }
 
@@ -135,7 +153,13 @@ impl Shared {
         // Anything that is answered opens it; this names nothing that there could be.
         self.submit(name, Command::GetQueue { queue: "".into() }).await?;
         let (told, steps) = unbounded_channel();
-        lock(&slot.inbox).brought.copies.push(CopyJob { to, begun: false, told, _open: open });
+        lock(&slot.inbox).brought.copies.push(CopyJob {
+            to,
+            begun: false,
+            left: u64::MAX,
+            told,
+            _open: open,
+        });
         slot.run_soon();
         Ok(steps)
     }

@@ -65,27 +65,27 @@ pub(crate) fn why_of(view: &QueueView) -> Why {
                 .until(*until, "the first lease ends")
         }
         CoreWhy::HeldByTransactions { since } => {
-            let detail = format!(
-                "{}, and transactions that settle some of them are open for longer than the leases, the first of which ended at {}",
-                numbered(counts.leased, "leased"),
-                at(*since)
-            );
-            because("held_by_transactions", detail).since(Some(*since))
+            because("held_by_transactions", held(counts.leased, *since)).since(Some(*since))
         }
-        CoreWhy::AllDead => because(
-            "all_dead",
-            format!(
-                "{} (the limit is {}), nothing else is left",
-                numbered(counts.dead, "out of attempts"),
-                attempts(view)
-            ),
-        ),
+        CoreWhy::AllDead => {
+            let dead = numbered(counts.dead, "out of attempts");
+            because("all_dead", format!("{dead} (the limit is {}), nothing else is left", attempts(view)))
+        }
         // How long messages are kept is its topic's to say.
         CoreWhy::Empty if matches!(view.queue.role, Role::Group { .. }) => {
             because("empty", "there is nothing that this group has not had".to_owned())
         }
         CoreWhy::Empty => because("empty", format!("there is nothing; messages are kept {}", kept(view))),
     }
+}
+
+/// What is said of leases that open transactions hold.
+fn held(leased: u64, since: Timestamp) -> String {
+    format!(
+        "{}, and transactions that settle some of them are open for longer than the leases, the first of which ended at {}",
+        numbered(leased, "leased"),
+        at(since)
+    )
 }
 
 /// `1 is ready`, `2 are ready`.

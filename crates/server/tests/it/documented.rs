@@ -145,8 +145,10 @@ async fn the_document_is_served() {
 #[tokio::test]
 async fn every_documented_operation_is_routed() {
     let engine = Engine::start(EngineSettings::default(), Arc::new(new_store()));
-    let cached = |app: App| app.with_runtime_cache(RUNTIME_CACHE_BYTES_MIN);
-    let server = Server::made(engine, CONNECTIONS, cached).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let whole =
+        |app: App| app.with_runtime_cache(RUNTIME_CACHE_BYTES_MIN).with_backups(directory.path().to_owned());
+    let server = Server::made(engine, CONNECTIONS, whole).await;
     let paths = DOCUMENT.whole["paths"].as_object().expect("an object");
     for (template, item) in paths {
         let names = ["org", "project", "env", "queue", "topic", "group", "partition", "message", "key"];
@@ -155,6 +157,10 @@ async fn every_documented_operation_is_routed() {
             .chain(&["trigger", "deployment"])
             .fold(template.clone(), |path, name| path.replace(&format!("{{{name}}}"), "x"));
         for method in item.as_object().expect("an object").keys() {
+            // Which backups there are changes with each start; that one is asked for is tested in `backups`.
+            if template == "/v1/backups/{backup}" {
+                continue;
+            }
             let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method");
             let reply = server.call(method.clone(), &path, &[], Body::empty()).await;
             if reply.status.is_client_error() {

@@ -22,7 +22,9 @@ use tokio::sync::mpsc;
 use crate::harness::{HOME, Reply, Server, refused, strings};
 
 const PATH: &str = "/v1/queues/q:send";
-const NOTICED_WITHIN: Duration = Duration::from_secs(10);
+/// Enough for a store that flushes a hundred MiB on a machine that is busy, and half of the time after which an upload is
+/// given up because nothing comes.
+const STORED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A byte of the data that tests send.
 pub(crate) fn byte_at(at: usize) -> u8 {
@@ -107,7 +109,7 @@ pub(crate) async fn until_stored(server: &Server, is_so: impl Fn(&Stored) -> boo
     while !is_so(&server.stored()) {
         server.engine.submit(HOME, Command::Tick).await.expect("an answer");
         let (chunks, uploads) = (server.stored().chunks.len(), server.stored().uploads);
-        assert!(begun.elapsed() < NOTICED_WITHIN, "{chunks} chunks, {uploads:?}");
+        assert!(begun.elapsed() < STORED_WITHIN, "{chunks} chunks, {uploads:?}");
     }
 }
 

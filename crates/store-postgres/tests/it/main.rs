@@ -3,6 +3,7 @@
 mod beside;
 mod conformance;
 mod documented;
+mod failures;
 mod schema;
 mod schema_text;
 mod sql;

@@ -363,7 +363,6 @@ impl World {
                 to: words.get("to").map(Into::into),
                 before: Tally::default(),
             }),
-            "space" => Command::SetSpace { low: words.has("low") },
             "send" => Command::Send(self.send(words, &words.bare, &queue())),
             "lease" => Command::Lease(self.lease(words, queue())),
             "take" => Command::LeaseMessage(LeaseMessage {
@@ -386,6 +385,7 @@ impl World {
 
     fn further_command(&mut self, words: &Words<'_>, queue: Box<str>) -> Command {
         match words.verb {
+            "space" => Command::SetSpace { low: words.has("low") },
             "held" => {
                 let (lease, queue) = self.lease_of(words.bare[0]);
                 Command::LeaseState { queue: queue.into(), lease }

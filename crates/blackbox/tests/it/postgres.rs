@@ -1,0 +1,95 @@
+//! The server on a PostgreSQL of its own, whatever store the other tests run on: what SQL does beside it, and what becomes of
+//! it when the database is gone for a while, or another server takes its place.
+
+mod expiry;
+mod ledger;
+mod outages;
+mod roles;
+mod sends;
+mod settling;
+mod takeover;
+
+use millpond_blackbox::client::{Client, Delivery, event};
+use millpond_blackbox::server::{Launch, Server};
+use millpond_test_postgres::Cluster;
+use postgres::NoTls;
+use serde_json::{Value, json};
+
+const QUEUE: &str = "work";
+const SCHEMA: &str = "millpond";
+/// Longer than any test.
+const LONG: u64 = 3_600;
+/// How long an answer is waited for that has to come.
+const PATIENCE: u64 = 20;
+
+/// A database, and how servers on it are started. It outlives them: it has to be made first.
+struct World {
+    launch: Launch,
+    cluster: Cluster,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::on(Cluster::start().expect("PostgreSQL is installed"))
+    }
+
+    fn on(cluster: Cluster) -> Self {
+        Self { launch: Launch::on_database(&cluster.url("postgres"), SCHEMA), cluster }
+    }
+
+    /// With a server, and a queue whose leases may be ended by SQL.
+    fn with_queue() -> (Self, Server) {
+        let own = Self::new();
+        let server = own.launch.start();
+        let mut client = server.client();
+        client.create_queue(QUEUE, json!({"max_deliveries": 100})).expect("the queue is made");
+        own.allow(&mut client);
+        (own, server)
+    }
+
+    /// A session of somebody's.
+    fn session(&self) -> postgres::Client {
+        postgres::Client::connect(&self.cluster.url("postgres"), NoTls).expect("the database runs")
+    }
+
+    /// Lets SQL end leases of the queue. What comes with it shows that it was taken in.
+    fn allow(&self, client: &mut Client) {
+        let allow = format!("select millpond.allow_sql_settle('{QUEUE}'), millpond.send('{QUEUE}', '0')");
+        self.session().batch_execute(&allow).expect("it is allowed");
+        let mark = take(client, LONG);
+        assert!(client.ack(QUEUE, &[mark.lease]).expect("it is acked").is_empty());
+    }
+}
+
+/// Sends a message over HTTP.
+fn send(client: &mut Client, data: &str) {
+    client.send(QUEUE, &[event(data, data)], None).expect("it is sent");
+}
+
+/// The next message, as soon as there is one.
+fn take(client: &mut Client, lease_seconds: u64) -> Delivery {
+    client.lease_one(QUEUE, lease_seconds, PATIENCE).expect("a message comes")
+}
+
+/// A message as HTTP shows it.
+fn look_up(client: &mut Client, queue: &str, message: &str) -> Value {
+    let shown = client.call("GET", &format!("/v1/queues/{queue}/messages/{message}"), &[], None);
+    shown.expect("it is found")
+}
+
+/// Ends a lease within a transaction.
+fn complete(transaction: &mut postgres::Transaction<'_>, delivery: &Delivery) -> Result<(), postgres::Error> {
+    let generation = delivery.lease.generation.cast_signed();
+    let sql = "select millpond.complete($1, $2)";
+    transaction.execute(sql, &[&delivery.lease.message_id, &generation]).map(drop)
+}
+
+/// The SQLSTATE of what the database refused.
+fn state(error: &postgres::Error) -> &str {
+    error.code().map_or("", postgres::error::SqlState::code)
+}
+
+/// A number that a query answers.
+fn number(session: &mut postgres::Client, sql: &str) -> i64 {
+    session.query_one(sql, &[]).expect("it can be asked").get(0)
+}
