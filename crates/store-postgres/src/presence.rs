@@ -177,10 +177,11 @@ impl Presence {
             return Ok(());
         }
         // Somebody else has, or had, the place: what is in memory is of the past.
-        self.held_until.store(0, Ordering::Release);
-        tracing::error!(
-            "another server has taken the place of this one, which answers nothing until it is gone"
-        );
+        if self.held_until.swap(0, Ordering::AcqRel) != 0 {
+            tracing::error!(
+                "another server has taken the place of this one, which answers nothing until it is gone"
+            );
+        }
         match self.ask(pool)? {
             Asked::Taken { .. } => Ok(()),
             Asked::Busy { name, .. } => {

@@ -1,13 +1,14 @@
 //! The end of a lease and the commit of who completes it, in both orders: exactly one of them counts.
 
 use millpond_blackbox::client::{Client, Counts};
+use millpond_blackbox::server::Server;
 
 use super::{LONG, QUEUE, World, complete, number, send, state, take};
 
 /// What a handler writes, beside its message.
 const EFFECTS: &str = "select count(*) from effect";
 
-fn with_effects() -> (World, millpond_blackbox::server::Server, postgres::Client) {
+fn with_effects() -> (World, Server, postgres::Client) {
     let (world, server) = World::with_queue();
     let mut session = world.session();
     session.batch_execute("create table effect (message text)").expect("it is made");

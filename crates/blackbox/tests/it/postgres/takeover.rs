@@ -1,7 +1,10 @@
 //! A server that was stopped while another took its place tells nothing from memory (design-holes A7).
 
-use millpond_blackbox::client::{CallError, Client, Counts, Lease};
+use std::thread::JoinHandle;
+
+use millpond_blackbox::client::{CallError, Client, Counts, Lease, event};
 use millpond_blackbox::http::{Connection, Request};
+use millpond_blackbox::server::Server;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -15,9 +18,8 @@ fn a_server_that_was_stopped_tells_nothing_of_what_another_has_changed() {
     send(&mut client, "ready");
     let held = take(&mut client, LONG);
     // A lease call that waits in the first server, and one that it will find when it goes on.
-    let empty = Queue { name: "empty" };
-    client.create_queue(empty.name, json!({})).expect("the queue is made");
-    let waiting = empty.wait(&first);
+    client.create_queue("empty", json!({})).expect("the queue is made");
+    let waiting = wait_on(&first, "empty");
     first.signal(Signal::STOP);
     let mut unread = Connection::open(first.address()).expect("the kernel answers");
     unread.send(&Request { body: b"{\"max_messages\": 10}", ..lease_call() }).expect("it is written");
@@ -29,8 +31,7 @@ fn a_server_that_was_stopped_tells_nothing_of_what_another_has_changed() {
     let ready = take(&mut other, LONG);
     assert_eq!(ready.event["data"], "ready");
     assert!(other.ack(QUEUE, &[ready.lease]).expect("an answer").is_empty());
-    let sent =
-        other.send(QUEUE, &[millpond_blackbox::client::event("new", "new")], None).expect("it is sent");
+    let sent = other.send(QUEUE, &[event("new", "new")], None).expect("it is sent");
 
     first.signal(Signal::CONT);
     assert_refused(&unread.receive().map(|response| response.status));
@@ -57,23 +58,14 @@ fn a_server_that_was_stopped_tells_nothing_of_what_another_has_changed() {
     assert_eq!(client.counts(QUEUE).expect("counts"), Counts { leased: 1, ..Counts::default() });
 }
 
-struct Queue {
-    name: &'static str,
-}
-
-impl Queue {
-    /// A lease call that waits; the status that it gets.
-    fn wait(
-        &self,
-        server: &millpond_blackbox::server::Server,
-    ) -> std::thread::JoinHandle<std::io::Result<u16>> {
-        let mut connection = Connection::open(server.address()).expect("it listens");
-        let target = format!("/v1/queues/{}:lease", self.name);
-        let call = Request { target: &target, body: b"{\"wait\": \"20s\"}", ..lease_call() };
-        connection.send(&call).expect("it is written");
-        server.wait_until_read(&connection);
-        std::thread::spawn(move || connection.receive().map(|response| response.status))
-    }
+/// A lease call that waits; the status that it gets.
+fn wait_on(server: &Server, queue: &str) -> JoinHandle<std::io::Result<u16>> {
+    let mut connection = Connection::open(server.address()).expect("it listens");
+    let target = format!("/v1/queues/{queue}:lease");
+    let call = Request { target: &target, body: b"{\"wait\": \"20s\"}", ..lease_call() };
+    connection.send(&call).expect("it is written");
+    server.wait_until_read(&connection);
+    std::thread::spawn(move || connection.receive().map(|response| response.status))
 }
 
 fn lease_call() -> Request<'static> {
@@ -96,7 +88,7 @@ fn tell_nothing(client: &mut Client, held: &Lease) -> usize {
         client.nack(QUEUE, leases).map(drop),
         client.extend(QUEUE, leases, LONG).map(drop),
         client.call("GET", &target, &[], None).map(drop),
-        client.send(QUEUE, &[millpond_blackbox::client::event("late", "late")], None).map(drop),
+        client.send(QUEUE, &[event("late", "late")], None).map(drop),
     ];
     for (number, told) in all.iter().enumerate() {
         let is_refused = matches!(told, Err(CallError::Refused { status: 503, .. }));
