@@ -139,7 +139,8 @@ impl Core {
 
     /// A lease that nobody was told of goes to whoever asks for the message: the same hold, counted once.
     fn hand_over(&mut self, mut row: DeliveryRow, lease: &LeaseMessage, stamp: &Stamp) -> Grant {
-        let leased_at = row.leased_at;
+        // A look holds nothing: it is of now.
+        let leased_at = if lease.reading.look { stamp.now } else { row.leased_at };
         if !lease.reading.look {
             row.hold = Hold::Granted;
             row.delivery_count += u32::from(planted!(ReservedCountedTwice));
