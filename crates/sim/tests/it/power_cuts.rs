@@ -14,7 +14,7 @@ const CUTS_LEAST: u64 = 3;
 const COMMANDS_LEAST: u64 = 500;
 /// How often everything has to occur in a run of [`SEEDS_FOR_COVERAGE`].
 const LEAST: u64 = 50;
-const SEEDS_FOR_COVERAGE: u64 = 300;
+const SEEDS_FOR_COVERAGE: u64 = 600;
 /// Seeds of a build that flushes nothing; each has to go wrong.
 const SEEDS_UNFLUSHED: u64 = 20;
 
