@@ -12,7 +12,7 @@ use crate::python;
 const EXAMPLES_BY_DEFAULT: &str = "10";
 const SEED_BY_DEFAULT: &str = "1";
 /// Operations that are documented, those on what an environment holds twice: by their short and by their long paths.
-const OPERATIONS: &str = "Tested: 121";
+const OPERATIONS: &str = "Tested: 123";
 
 #[test]
 fn every_answer_is_a_documented_one() {

@@ -12,7 +12,7 @@ const SERVER: &str = "server";
 
 /// All of them.
 pub(super) fn operations() -> Vec<Operation> {
-    let names = json!({ "type": "string", "minLength": 1 });
+    let names = json!({ "type": "string" });
     vec![
         Operation::new("post", paths::BACKUPS, SERVER, "backups.create")
             .says(
