@@ -383,6 +383,7 @@ CREATE OR REPLACE FUNCTION millpond.complete(message_id text, lease_generation b
  SET search_path TO 'millpond', 'pg_temp'
 AS $function$
 begin
+    perform check_options(options, array['delivery', 'environment']);
     perform settle(message_id, lease_generation, 1::smallint, output, null, options);
 end $function$;
 
@@ -486,6 +487,7 @@ CREATE OR REPLACE FUNCTION millpond.fail(message_id text, lease_generation bigin
  SET search_path TO 'millpond', 'pg_temp'
 AS $function$
 begin
+    perform check_options(options, array['delivery', 'environment', 'retry_after']);
     perform settle(message_id, lease_generation, 2::smallint, output, option_millis(options, 'retry_after', 0, 604800), options);
 end $function$;
 
@@ -751,7 +753,6 @@ declare
     is_held boolean;
     number bigint;
 begin
-    perform check_options(options, array['delivery', 'environment', 'retry_after']);
     target := environment_number(options ->> 'environment');
     part := read_message_id(message_id);
     wanted := coalesce((options ->> 'delivery')::bigint, part.sequence);

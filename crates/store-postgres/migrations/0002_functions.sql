@@ -285,7 +285,6 @@ declare
     is_held boolean;
     number bigint;
 begin
-    perform check_options(options, array['delivery', 'environment', 'retry_after']);
     target := environment_number(options ->> 'environment');
     part := read_message_id(message_id);
     wanted := coalesce((options ->> 'delivery')::bigint, part.sequence);
@@ -334,6 +333,7 @@ end $$;
 create function complete(message_id text, lease_generation bigint, output jsonb default null, options jsonb default '{}') returns void
 language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
 begin
+    perform check_options(options, array['delivery', 'environment']);
     perform settle(message_id, lease_generation, 1::smallint, output, null, options);
 end $$;
 comment on function complete(text, bigint, jsonb, jsonb) is
@@ -343,6 +343,7 @@ The queue has to be allowed ahead by allow_sql_settle. options: environment; del
 create function fail(message_id text, lease_generation bigint, output jsonb default null, options jsonb default '{}') returns void
 language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
 begin
+    perform check_options(options, array['delivery', 'environment', 'retry_after']);
     perform settle(message_id, lease_generation, 2::smallint, output, option_millis(options, 'retry_after', 0, 604800), options);
 end $$;
 comment on function fail(text, bigint, jsonb, jsonb) is

@@ -108,6 +108,7 @@ fn what_is_wrong_with_a_call_is_said_and_nothing_is_stored() {
         ("send('emails', to_jsonb(repeat('x', 262143)))", "data has 262145 bytes"),
         ("send_batch('emails', array['1', '2']::jsonb[], '{\"idempotency_key\": \"k\"}')", "for"),
         ("complete('msg_', 1)", "is not a message id"),
+        ("complete('msg_', 1, null, '{\"retry_after\": 1}')", "there is no option 'retry_after'"),
         (
             "complete('msg_00000000000000000000000000', 1)",
             "lease 1 of msg_00000000000000000000000000 is not held",
