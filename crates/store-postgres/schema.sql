@@ -262,6 +262,17 @@ create unlogged table millpond.watcher (
     PRIMARY KEY (server)
 ) with (fillfactor=10);
 
+create table millpond.low_water (
+    environment         integer not null,
+    queue               bigint not null, -- -1: an order over all queues
+    kind                smallint not null, -- state of the deliveries; over all queues: 0 expiry, 1 expiry of remembered calls
+    priority_descending bigint not null, -- these four: the key behind which the order begins
+    retried             boolean not null,
+    order_at            bigint not null,
+    sequence            bigint not null,
+    PRIMARY KEY (environment, queue, kind)
+) with (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000);
+
 CREATE OR REPLACE FUNCTION millpond.allow_sql_settle(queue text, options jsonb DEFAULT '{}'::jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -908,6 +919,7 @@ comment on function millpond.send_bytes(text,bytea,jsonb) is 'Sends one message 
 comment on table millpond.access is 'Which role may use which environment by SQL. The owner of this schema and superusers may use all.';
 comment on table millpond.counters is 'Exact counts of each queue. Rewritten by every commit that changes them, within the page (HOT).';
 comment on table millpond.environment is 'One row an environment: its fence, which every commit moves, and what the owner needs at its next opening.';
+comment on table millpond.low_water is 'Nothing that is of use sorts before these keys. Raised now and then, lowered in the commit that writes a row before one.';
 comment on table millpond.migration is 'Steps of the schema that were applied, in order. There is no way back.';
 comment on table millpond.server is 'The server that serves this schema. It renews its row each second; five seconds without that and another may take its place.';
 comment on view millpond.dead_letters is 'Messages that are out of attempts, and why.';

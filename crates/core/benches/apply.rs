@@ -33,6 +33,7 @@ impl Bench {
             runs: Vec::new(),
             triggers: Vec::new(),
             secret: millpond_core::row::SecretRow::default(),
+            low_water: Vec::new(),
             restored: false,
             now: Timestamp::from_millis(1_700_000_000_000),
         };

@@ -60,6 +60,43 @@ pub struct ChangeSet {
     pub external_taken: Vec<ExternalId>,
     /// Leases that ended: claims on them, and settlements of them, are of no use any more.
     pub claims_removed: Vec<LeaseKey>,
+    /// Low-water marks written, one an order at most.
+    pub low_water: Vec<LowWater>,
+}
+
+/// An order in which a store can walk through its rows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum StoredOrder {
+    /// Ready deliveries of a queue.
+    Ready(QueueNumber),
+    /// Deliveries of a queue in one state other than ready.
+    Due(QueueNumber, DeliveryState),
+    /// All deliveries, by their expiry.
+    Expiry,
+    /// Remembered calls, by their expiry.
+    DedupExpiry,
+}
+
+impl StoredOrder {
+    /// The queue whose rows it orders.
+    #[must_use]
+    pub fn queue(self) -> Option<QueueNumber> {
+        match self {
+            Self::Ready(queue) | Self::Due(queue, _) => Some(queue),
+            Self::Expiry | Self::DedupExpiry => None,
+        }
+    }
+}
+
+/// Where an order begins: as of the commit that wrote it, and until another does, every row that is of use sorts behind it. Rows that
+/// wait for their removal may lie before it. A hint for stores in which rows that are gone stay in the way of scans; others need not
+/// keep it (design-holes B11).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LowWater {
+    /// The order.
+    pub order: StoredOrder,
+    /// Of an order by time, `order_at` is that time; of remembered calls there may be rows of this very time.
+    pub after: ReadyKey,
 }
 
 /// A new message with the content of one that is stored: its row, and its chunks.
@@ -119,6 +156,7 @@ impl ChangeSet {
             + usize::from(self.secret.is_some())
             + self.external_taken.len()
             + self.claims_removed.len()
+            + self.low_water.len()
     }
 }
 
@@ -209,10 +247,10 @@ pub enum Scan {
         /// At most so many rows.
         limit: usize,
     },
-    /// Remembered calls of the environment by `expires_at`, those up to `until`.
+    /// Remembered calls of the environment by `expires_at`.
     DedupExpiry {
-        /// Inclusive.
-        until: Timestamp,
+        /// Begin with this time, inclusive.
+        from: Timestamp,
         /// At most so many rows.
         limit: usize,
     },

@@ -64,6 +64,11 @@ impl QueueNumber {
     pub const NONE: Self = Self(u32::MAX);
 }
 
+impl Sequence {
+    /// Above every sequence that can be drawn, and within what SQL calls an integer.
+    pub const LAST: Self = Self(i64::MAX.cast_unsigned());
+}
+
 impl LeaseGeneration {
     /// Above every generation that can be given, and within what SQL calls an integer.
     pub const HIGHEST: Self = Self(i64::MAX.cast_unsigned());

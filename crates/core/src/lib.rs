@@ -33,8 +33,8 @@ pub mod time;
 
 pub use apply::Needs;
 pub use change::{
-    ChangeSet, ChunkRange, Claim, DeliveryChange, LeaseKey, MessageCopy, Page, ProgressKey, RowKey, Rows,
-    Scan,
+    ChangeSet, ChunkRange, Claim, DeliveryChange, LeaseKey, LowWater, MessageCopy, Page, ProgressKey, RowKey,
+    Rows, Scan, StoredOrder,
 };
 pub use command::Command;
 pub use external::{External, ExternalCommand, ExternalId};

@@ -65,6 +65,8 @@ mod faults {
         LeaseEndLost,
         /// A lease is ended although a transaction beside the owner may settle it.
         LeaseEndedUnclaimed,
+        /// A row is written before the place where the store is told that an order begins.
+        MarkNotLowered,
         /// A dead letter leaves its queue in one commit and arrives in the next.
         MoveInTwoCommits,
         /// A dead letter that is redriven begins with new generations.
@@ -109,7 +111,7 @@ mod faults {
 
     impl PlantedFault {
         /// All of them.
-        pub const ALL: [Self; 33] = [
+        pub const ALL: [Self; 34] = [
             Self::AckWithoutGeneration,
             Self::AnswerBeforeCommit,
             Self::BrowseShowsGone,
@@ -123,6 +125,7 @@ mod faults {
             Self::IntakeNotMarked,
             Self::LeaseEndLost,
             Self::LeaseEndedUnclaimed,
+            Self::MarkNotLowered,
             Self::MoveInTwoCommits,
             Self::MoveLosesGeneration,
             Self::PinIgnored,

@@ -421,6 +421,18 @@ pub struct DueKey {
     pub sequence: Sequence,
 }
 
+impl From<DueKey> for ReadyKey {
+    fn from(key: DueKey) -> Self {
+        Self { priority_descending: 0, retried: false, order_at: key.due_at, sequence: key.sequence }
+    }
+}
+
+impl From<ReadyKey> for DueKey {
+    fn from(key: ReadyKey) -> Self {
+        Self { due_at: key.order_at, sequence: key.sequence }
+    }
+}
+
 impl DeliveryRow {
     /// The id that the sender got.
     #[must_use]

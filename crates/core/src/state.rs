@@ -16,6 +16,7 @@ mod reads;
 mod rows;
 mod seal;
 mod survey;
+mod timed;
 mod totals;
 mod triggers;
 mod uploads;
@@ -25,7 +26,7 @@ mod window;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::change::{ChunkRange, LeaseKey, MessageCopy};
+use crate::change::{ChunkRange, LeaseKey, LowWater, MessageCopy};
 use crate::command::WaiterId;
 use crate::external::ExternalId;
 use crate::id::{CommitSequence, Incarnation, LogNumber, QueueNumber, Sequence};
@@ -76,6 +77,8 @@ pub struct OpenState {
     pub triggers: Vec<TriggerRow>,
     /// What pushes are signed with, `Default` if there is nothing yet.
     pub secret: SecretRow,
+    /// The beginnings of orders that the store has kept.
+    pub low_water: Vec<LowWater>,
     /// The data is an older copy: leases found in it belong to nobody.
     pub restored: bool,
     /// The wall clock.
@@ -225,12 +228,7 @@ impl Core {
         if !core.triggers.is_empty() {
             core.batch.effects.push(Effect::TriggersChanged);
         }
-        let mut queues = open.queues;
-        // What belongs to another was made after it.
-        queues.sort_unstable_by_key(|(row, _)| row.number);
-        for (row, counters) in queues {
-            core.admit_queue(QueueState::stored(row, counters));
-        }
+        core.admit_queues(open.queues, open.low_water);
         for segment in &open.segments {
             if let Some(log) = core.queues.get_mut(&segment.log).and_then(QueueState::log_mut) {
                 log.admit_segment(segment);
@@ -247,6 +245,25 @@ impl Core {
     /// Gives no generation that the opening `before` could have given. Called before the first command.
     pub fn begin_after(&mut self, before: Incarnation) {
         self.environment.incarnation = self.environment.incarnation.max(before.next());
+    }
+
+    fn admit_queues(&mut self, mut queues: Vec<(QueueRow, CountersRow)>, low_water: Vec<LowWater>) {
+        let mut marks: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for mark in low_water {
+            marks.entry(mark.order.queue()).or_default().push(mark);
+        }
+        for mark in marks.remove(&None).unwrap_or_default() {
+            self.sweeps.begin_at(mark.order, mark.after);
+        }
+        // What belongs to another was made after it.
+        queues.sort_unstable_by_key(|(row, _)| row.number);
+        for (row, counters) in queues {
+            let mut queue = QueueState::stored(row, counters);
+            for mark in marks.remove(&Some(queue.number())).unwrap_or_default() {
+                queue.begin_at(mark.order, mark.after);
+            }
+            self.admit_queue(queue);
+        }
     }
 
     fn admit_queue(&mut self, mut queue: QueueState) {
@@ -398,6 +415,7 @@ impl Core {
         }
         resident.changed_in = next;
         let Some(old) = resident.row.take() else { return };
+        self.sweeps.note_message_left(self.wide_mark_pace());
         self.note_lease_end(Some(&old), sequence);
         let Some(resident) = self.rows.map.get(&sequence) else { return };
         // Data that came and went within the batch, other than by an upload, is never written.

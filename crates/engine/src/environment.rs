@@ -170,6 +170,7 @@ impl Environment {
                 runs: opened.runs,
                 triggers: opened.triggers,
                 secret: opened.secret,
+                low_water: opened.low_water,
                 restored: opened.lineage == Lineage::Restored,
                 now,
             },

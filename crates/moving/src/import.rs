@@ -286,7 +286,7 @@ fn is_empty(store: &mut dyn Store, opened: &Opened) -> Result<bool, MoveError> {
     let mut reader = store.reader()?;
     let scans = [
         Scan::Expiry { after: None, limit: 1 },
-        Scan::DedupExpiry { until: Timestamp::NEVER, limit: 1 },
+        Scan::DedupExpiry { from: Timestamp::ZERO, limit: 1 },
         Scan::Uploads { after: None, limit: 1 },
     ];
     for scan in scans {

@@ -18,6 +18,7 @@ mod group_purge;
 mod group_settle;
 mod hold;
 mod lease;
+mod marks;
 mod message;
 mod order;
 mod policies;

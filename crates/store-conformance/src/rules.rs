@@ -77,9 +77,10 @@ rules! { OF_OWNERS false:
         due_order_is_kept_for_each_queue_and_state,
         due_and_expiry_orders_hold_at_the_extremes,
         expiry_order_spans_queues_and_states,
-        remembered_sends_are_scanned_up_to_a_time,
+        remembered_sends_are_scanned_from_a_time_on,
         pages_behind_a_key_join_without_gap_or_repeat,
         pages_are_right_with_removals_in_front,
+        nothing_of_a_time_lies_behind_its_last_sequence,
         the_end_is_exact,
         a_row_is_in_the_order_of_its_present_state_only;
     logs:
@@ -106,7 +107,8 @@ rules! { OF_OWNERS false:
         an_older_copy_is_a_restore,
         a_restore_is_not_forgotten_by_an_owner_that_never_commits,
         a_copy_put_back_at_once_still_works,
-        a_restored_environment_restarts_afterwards;
+        a_restored_environment_restarts_afterwards,
+        low_water_marks_are_the_last_that_were_written_or_none;
     catalogue:
         environments_do_not_see_each_other,
         an_environment_is_made_known_once,

@@ -368,6 +368,10 @@ fn read_all(session: &Session, taken: &Taken) -> Result<Opened, StoreError> {
     let mut triggers = read(sql)?.iter().map(row::trigger).collect::<Result<Vec<_>, _>>()?;
     // As it is stored a text may sort otherwise than as it was given.
     triggers.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+    let sql = "select queue, kind, priority_descending, retried, order_at, sequence from low_water \
+               where environment = $1";
+    let mut low_water = read(sql)?.iter().map(row::low_water).collect::<Result<Vec<_>, _>>()?;
+    low_water.sort_unstable_by_key(|mark| mark.order);
     let sql = "select current, previous, previous_until, since from secret where environment = $1";
     let secret = read(sql)?.first().map_or_else(|| Ok(SecretRow::default()), row::secret)?;
     Ok(Opened {
@@ -378,6 +382,7 @@ fn read_all(session: &Session, taken: &Taken) -> Result<Opened, StoreError> {
         runs,
         triggers,
         secret,
+        low_water,
         lineage: taken.lineage,
     })
 }

@@ -3,13 +3,14 @@
 use millpond_core::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence, Uid};
 use millpond_core::remembered::{Remembered, SentIds};
 use millpond_core::row::{
-    CountersRow, Data, DeadLetter, DedupKey, DedupRow, DeliveryRow, MessageContent, QueueRow, RunRow,
-    SecretRow, SegmentRow, TriggerRow, UploadRow,
+    CountersRow, Data, DeadLetter, DedupKey, DedupRow, DeliveryRow, DeliveryState, MessageContent, QueueRow,
+    ReadyKey, RunRow, SecretRow, SegmentRow, TriggerRow, UploadRow,
 };
 use millpond_core::time::Timestamp;
+use millpond_core::{LowWater, StoredOrder};
 use millpond_store::persisted::{
     LIVE_BYTES, answer_from_text, data_kind_of, dead_reason_of, hold_of, live_from_bytes,
-    queue_spec_from_text, role_of, state_of, trigger_spec_from_text,
+    queue_spec_from_text, role_of, state_code, state_of, trigger_spec_from_text,
 };
 use millpond_store::{StoreError, StoreErrorKind};
 use tokio_postgres::Row;
@@ -270,4 +271,39 @@ pub(crate) fn secret(row: &Row) -> Read<SecretRow> {
         _ => known(1, None)?,
     };
     Ok(SecretRow { current: text(row, 0)?, previous, since: time(row, 3)? })
+}
+
+/// What `low_water` has for an order: `queue` and `kind`.
+pub(crate) fn order_columns(order: StoredOrder) -> (i64, i16) {
+    let state = |state| i16::try_from(state_code(state)).unwrap_or(i16::MAX);
+    match order {
+        StoredOrder::Ready(queue) => (i64::from(queue.0), state(DeliveryState::Ready)),
+        StoredOrder::Due(queue, of) => (i64::from(queue.0), state(of)),
+        StoredOrder::Expiry => (NO_QUEUE, 0),
+        StoredOrder::DedupExpiry => (NO_QUEUE, 1),
+    }
+}
+
+/// A low-water mark, from `queue, kind, priority_descending, retried, order_at, sequence`.
+pub(crate) fn low_water(row: &Row) -> Read<LowWater> {
+    let (number, kind): (i64, i16) = (get(row, 0)?, get(row, 1)?);
+    let order = if number == NO_QUEUE {
+        known(
+            1,
+            [StoredOrder::Expiry, StoredOrder::DedupExpiry].get(usize::from(kind.cast_unsigned())).copied(),
+        )?
+    } else {
+        let queue = QueueNumber(known(0, u32::try_from(number).ok())?);
+        match known(1, state_of(i64::from(kind)))? {
+            DeliveryState::Ready => StoredOrder::Ready(queue),
+            state => StoredOrder::Due(queue, state),
+        }
+    };
+    let after = ReadyKey {
+        priority_descending: get(row, 2)?,
+        retried: get(row, 3)?,
+        order_at: Timestamp::from_millis(get(row, 4)?),
+        sequence: sequence(row, 5)?,
+    };
+    Ok(LowWater { order, after })
 }

@@ -49,7 +49,7 @@ const EXPIRY_AFTER: &str =
 const DEDUP_EXPIRY: &str = concat!(
     "select ",
     dedup_columns!(),
-    " from dedup c where c.environment = $1 and c.expires_at <= $3 \
+    " from dedup c where c.environment = $1 and c.expires_at >= $3 \
      order by c.environment, c.expires_at limit $2"
 );
 const UPLOADS: &str =
@@ -86,7 +86,7 @@ impl Walk {
             }
             Scan::Expiry { after: None, limit } => (EXPIRY, limit, Vec::new()),
             Scan::Expiry { after: Some(key), limit } => (EXPIRY_AFTER, limit, due(key).into()),
-            Scan::DedupExpiry { until, limit } => (DEDUP_EXPIRY, limit, vec![Box::new(until.as_millis())]),
+            Scan::DedupExpiry { from, limit } => (DEDUP_EXPIRY, limit, vec![Box::new(from.as_millis())]),
             Scan::Uploads { after, limit } => {
                 // Sequences begin at 1.
                 (UPLOADS, limit, vec![Box::new(after.map_or(0, |sequence| sequence.0.cast_signed()))])

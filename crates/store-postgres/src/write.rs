@@ -138,6 +138,7 @@ fn steps_of(environment: i32, epoch: i64, changes: &ChangeSet) -> Result<Steps, 
     fence(&mut steps, environment, epoch, changes);
     queues::put_queues(&mut steps, environment, changes);
     queues::put_counters(&mut steps, environment, changes);
+    queues::put_low_water(&mut steps, environment, changes);
     queues::put_logs(&mut steps, environment, changes);
     queues::put_triggers(&mut steps, environment, changes);
     queues::remove_queues(&mut steps, environment, changes);

@@ -338,6 +338,8 @@ fn take_over_in_transaction(
     let queues = connection.prepare(&sql)?.query_map([], queue_with_counters)?.collect::<Result<_, _>>()?;
     let (segments, runs) = segment::all(connection)?;
     let (triggers, secret) = trigger::all(connection)?;
-    let opened = Opened { commit, environment, queues, segments, runs, triggers, secret, lineage };
+    // Rows that are removed leave nothing in the way of scans here.
+    let low_water = Vec::new();
+    let opened = Opened { commit, environment, queues, segments, runs, triggers, secret, low_water, lineage };
     Ok(Taken { epoch, lineage: text, opened })
 }

@@ -17,8 +17,8 @@ use crate::row::{self, DEDUP_COLUMNS, DELIVERY_COLUMNS};
 
 /// Reads one page; the caller fills in the snapshot.
 pub(crate) fn page(connection: &Connection, scan: &Scan) -> Result<Page, Error> {
-    if let Scan::DedupExpiry { until, limit } = scan {
-        let values = (until.as_millis(), one_more(*limit));
+    if let Scan::DedupExpiry { from, limit } = scan {
+        let values = (from.as_millis(), one_more(*limit));
         let mut dedup = rows(connection, &dedup_expiry_sql(), values, row::dedup)?;
         let end = cut(&mut dedup, *limit);
         return Ok(Page { dedup, end, ..Page::default() });
@@ -136,7 +136,7 @@ impl Order {
 
 fn dedup_expiry_sql() -> String {
     format!(
-        "select {DEDUP_COLUMNS} from dedup indexed by dedup_expiry where expires_at <= ?1 order by expires_at limit ?2"
+        "select {DEDUP_COLUMNS} from dedup indexed by dedup_expiry where expires_at >= ?1 order by expires_at limit ?2"
     )
 }
 
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(plan(&EXPIRY.beyond_sql()), format!("{expiry} (expires_at>?)"));
         assert_eq!(plan(&EXPIRY.all_sql()), "SCAN delivery USING INDEX delivery_expiry");
 
-        assert_eq!(plan(&dedup_expiry_sql()), "SEARCH dedup USING INDEX dedup_expiry (expires_at<?)");
+        assert_eq!(plan(&dedup_expiry_sql()), "SEARCH dedup USING INDEX dedup_expiry (expires_at>?)");
         let progress = "SEARCH delivery USING INDEX delivery_message (queue=? AND message=?)";
         assert_eq!(plan(&progress_sql()), progress);
         assert_eq!(plan(UPLOADS), "SEARCH upload USING INTEGER PRIMARY KEY (rowid>?)");

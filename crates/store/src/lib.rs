@@ -46,7 +46,7 @@ use millpond_core::id::{CommitSequence, Sequence};
 use millpond_core::row::{
     CountersRow, EnvironmentRow, MessageContent, QueueRow, RunRow, SecretRow, SegmentRow, TriggerRow,
 };
-use millpond_core::{ChangeSet, External, Page, RowKey, Rows, Scan};
+use millpond_core::{ChangeSet, External, LowWater, Page, RowKey, Rows, Scan};
 
 pub use backup::{BackedUp, Backup, CopyProgress};
 pub use error::{StoreError, StoreErrorKind};
@@ -70,6 +70,9 @@ pub struct Opened {
     pub triggers: Vec<TriggerRow>,
     /// What pushes are signed with; `Default` if it was never set.
     pub secret: SecretRow,
+    /// The low-water marks of queues that are there and of the environment, in the order of their orders; or none, of a store that
+    /// does not keep them.
+    pub low_water: Vec<LowWater>,
     /// Whether this is the same data that the last owner left.
     pub lineage: Lineage,
 }

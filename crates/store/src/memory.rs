@@ -21,7 +21,7 @@ use millpond_core::row::{
     SegmentRow, TriggerRow, UploadRow,
 };
 
-use millpond_core::{Claim, LeaseKey};
+use millpond_core::{Claim, LeaseKey, LowWater};
 
 use crate::{Lineage, Opened, Store, StoreError, StoreErrorKind, StoreFactory, Wake};
 
@@ -64,6 +64,8 @@ pub struct MemoryDump {
     pub triggers: Vec<TriggerRow>,
     /// What pushes are signed with.
     pub secret: SecretRow,
+    /// All low-water marks.
+    pub low_water: Vec<LowWater>,
     /// All external commands that wait, in their order.
     pub external: Vec<External>,
     /// All keys of leases that are stored for good.

@@ -3,6 +3,7 @@
 
 mod expiry;
 mod ledger;
+mod low_water;
 mod outages;
 mod roles;
 mod sends;

@@ -68,9 +68,9 @@ impl Core {
                 DeliveryState::Ready if queue.row.role.is_log() => {
                     queue.log().is_some_and(|log| log.covers(row.log_number()))
                 }
-                DeliveryState::Ready => queue.ready.covers(&row.ready_key()),
-                DeliveryState::Delayed => queue.delayed.covers(&row.due_key()),
-                DeliveryState::Leased => queue.leased.covers(&row.due_key()),
+                DeliveryState::Ready => queue.ready.owes(&row.ready_key()),
+                DeliveryState::Delayed => queue.delayed.owes(&row.due_key()),
+                DeliveryState::Leased => queue.leased.owes(&row.due_key()),
                 _ => false,
             };
             demand!(

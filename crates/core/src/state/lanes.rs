@@ -249,7 +249,7 @@ impl Core {
             priority_descending: 0,
             retried: false,
             order_at: Timestamp::from_millis(i64::try_from(known.0).unwrap_or(i64::MAX)),
-            sequence: Sequence(u64::MAX),
+            sequence: Sequence::LAST,
         };
         let ticket = ScanTicket::Log { cursor: number, era: cursor.era };
         let scan = Scan::Ready { queue: lane.log, after: Some(after), limit };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::change::{LowWater, StoredOrder};
 use crate::command::WaiterId;
 use crate::id::{QueueNumber, Sequence};
 use crate::planted;
@@ -11,7 +12,7 @@ use crate::state::cursor::Cursor;
 use crate::state::group::Group;
 use crate::state::log::Log;
 use crate::state::waiters::Waiters;
-use crate::state::window::Window;
+use crate::state::window::{OrderKey, Window};
 use crate::time::Timestamp;
 
 /// What a queue's state holds beyond that of a queue, by its role.
@@ -58,7 +59,7 @@ impl QueueState {
         if planted!(CounterNotRestored) {
             counters.ready = 0;
         }
-        fn window<K: Ord + Copy>(count: u64) -> Window<K> {
+        fn window<K: OrderKey>(count: u64) -> Window<K> {
             if count == 0 { Window::of_nothing() } else { Window::unread() }
         }
         let seen = counters.consumer_seen_at;
@@ -213,6 +214,26 @@ impl QueueState {
             }
             DeliveryState::Cancelled | DeliveryState::Completed | DeliveryState::Dead => {}
         }
+    }
+
+    /// The store has this for the beginning of one of its orders.
+    pub(crate) fn begin_at(&mut self, order: StoredOrder, after: ReadyKey) {
+        match order {
+            StoredOrder::Ready(_) => self.ready.begin_at(after),
+            StoredOrder::Due(_, DeliveryState::Delayed) => self.delayed.begin_at(after.into()),
+            StoredOrder::Due(_, DeliveryState::Leased) => self.leased.begin_at(after.into()),
+            StoredOrder::Due(..) | StoredOrder::Expiry | StoredOrder::DedupExpiry => {}
+        }
+    }
+
+    /// The beginnings of its orders that the store has to write.
+    pub(crate) fn moved_marks(&mut self, pace: usize) -> impl Iterator<Item = LowWater> + use<> {
+        let number = self.number();
+        let due = |state, key: DueKey| (StoredOrder::Due(number, state), ReadyKey::from(key));
+        let ready = self.ready.moved_mark(pace).map(|key| (StoredOrder::Ready(number), key));
+        let delayed = self.delayed.moved_mark(pace).map(|key| due(DeliveryState::Delayed, key));
+        let leased = self.leased.moved_mark(pace).map(|key| due(DeliveryState::Leased, key));
+        [ready, delayed, leased].into_iter().flatten().map(|(order, after)| LowWater { order, after })
     }
 
     /// Whether a row's key is inside the window of its state.

@@ -5,20 +5,19 @@
 
 use std::collections::VecDeque;
 
-use crate::change::{Page, Rows as ReadRows, Scan};
+use crate::change::{LowWater, Page, Rows as ReadRows, Scan, StoredOrder};
 use crate::command::WaiterId;
-use crate::id::{CommitSequence, QueueNumber};
-use crate::row::{DeliveryRow, DeliveryState, DueKey, ReadyKey};
+use crate::id::{CommitSequence, QueueNumber, Sequence};
+use crate::row::{DedupRow, DeliveryRow, DeliveryState, DueKey, ReadyKey};
 use crate::stamp::Stamp;
 use crate::state::Core;
+use crate::state::timed::TimedSweep;
 use crate::time::Timestamp;
 
 /// Rows of the first page of a window that nothing was read of; a queue that is only counted stays small.
 const FIRST_PAGE_ROWS: usize = 64;
 /// Rows of every later page, at most.
 const PAGE_ROWS: usize = 1_000;
-/// Expiry is looked for at most so often, in milliseconds.
-const EXPIRY_PAUSE_MILLIS: i64 = 1_000;
 
 /// A page that memory asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,44 +67,6 @@ impl ScanTicket {
     }
 }
 
-/// A walk through everything that is over by now.
-#[derive(Debug)]
-struct TimedSweep {
-    next_check: Timestamp,
-    after: Option<DueKey>,
-    scanning: bool,
-    /// The last commit that wrote a row with an end: a page that did not see it proves nothing about the rest.
-    noted_in: CommitSequence,
-}
-
-impl TimedSweep {
-    fn note(&mut self, at: Timestamp, commit: CommitSequence) {
-        self.next_check = self.next_check.min(at);
-        self.noted_in = commit;
-    }
-
-    /// A page is asked for; what is noted from now on counts anew.
-    fn begin(&mut self) {
-        self.scanning = true;
-        self.next_check = Timestamp::NEVER;
-    }
-
-    /// A page came. `first_left` is the end of the first row that is not over yet.
-    fn end(&mut self, page: &Page, first_left: Option<Timestamp>, now: Timestamp) {
-        self.scanning = false;
-        let pause = Timestamp::from_millis(now.as_millis() + EXPIRY_PAUSE_MILLIS);
-        let all_seen = first_left.is_some() || page.end;
-        let next = match first_left {
-            Some(at) => at.max(pause),
-            None if page.end => Timestamp::NEVER,
-            None => Timestamp::ZERO,
-        };
-        let next = if page.snapshot < self.noted_in { next.min(pause) } else { next };
-        self.next_check = self.next_check.min(next);
-        self.after = if all_seen { None } else { page.deliveries.last().map(DeliveryRow::expiry_key) };
-    }
-}
-
 /// A walk through one queue.
 #[derive(Debug)]
 struct OwedSweep {
@@ -148,13 +109,42 @@ const ALL_STATES: [DeliveryState; 6] = [
 
 impl Sweeps {
     pub(crate) fn new() -> Self {
-        let timed = || TimedSweep {
-            next_check: Timestamp::ZERO,
-            after: None,
-            scanning: false,
-            noted_in: CommitSequence::default(),
-        };
-        Self { expiry: timed(), dedup: timed(), owed: VecDeque::new(), owed_scanning: false }
+        Self {
+            expiry: TimedSweep::new(StoredOrder::Expiry),
+            dedup: TimedSweep::new(StoredOrder::DedupExpiry),
+            owed: VecDeque::new(),
+            owed_scanning: false,
+        }
+    }
+
+    /// The store has this for the beginning of an order.
+    pub(crate) fn begin_at(&mut self, order: StoredOrder, after: ReadyKey) {
+        match order {
+            StoredOrder::Expiry => self.expiry.begin_at(after.into()),
+            StoredOrder::DedupExpiry => self.dedup.begin_at(after.into()),
+            StoredOrder::Ready(_) | StoredOrder::Due(..) => {}
+        }
+    }
+
+    /// Every page sees these commits.
+    pub(crate) fn settle(&mut self, settled: CommitSequence) {
+        self.expiry.settle(settled);
+        self.dedup.settle(settled);
+    }
+
+    /// The beginnings of orders that the store has to write; they are looked for once so many rows have left.
+    pub(crate) fn moved_marks(&mut self, pace: usize) -> impl Iterator<Item = LowWater> + use<> {
+        [self.expiry.moved_mark(pace), self.dedup.moved_mark(pace)].into_iter().flatten()
+    }
+
+    /// A message has left.
+    pub(crate) fn note_message_left(&mut self, pace: usize) {
+        self.expiry.note_left(pace);
+    }
+
+    /// A remembered call is forgotten.
+    pub(crate) fn note_dedup_left(&mut self, pace: usize) {
+        self.dedup.note_left(pace);
     }
 
     fn begin(
@@ -240,6 +230,16 @@ impl Core {
         most.min(self.settings.window_entries.max(1))
     }
 
+    /// An order's mark is raised once so many rows have left it: a scan that begins at the mark passes over about so many.
+    pub(crate) fn mark_pace(&self) -> usize {
+        (self.settings.window_entries / 10).max(1)
+    }
+
+    /// The beginning of an order over all queues is looked for once so many rows have left it.
+    pub(crate) fn wide_mark_pace(&self) -> usize {
+        self.settings.window_entries.saturating_mul(10).max(1)
+    }
+
     fn low_water(&self) -> usize {
         (self.settings.window_entries / 2).max(1)
     }
@@ -251,8 +251,9 @@ impl Core {
         if queue.ready.len() >= low {
             return;
         }
+        let first = queue.ready.is_unread();
         let Some((after, era)) = queue.ready.begin_scan() else { return };
-        let limit = self.page_rows(after.is_none());
+        let limit = self.page_rows(first);
         let ticket = ScanTicket::Window { queue: number, state: DeliveryState::Ready, era };
         self.batch.scans.push(WantedScan { ticket, scan: Scan::Ready { queue: number, after, limit } });
     }
@@ -266,8 +267,9 @@ impl Core {
             if window.len() >= low.clamp(1, FIRST_PAGE_ROWS / 2) {
                 continue;
             }
+            let first = window.is_unread();
             let Some((after, era)) = window.begin_scan() else { continue };
-            let limit = self.page_rows(after.is_none());
+            let limit = self.page_rows(first);
             let ticket = ScanTicket::Window { queue: number, state, era };
             let scan = Scan::Due { queue: number, state, after, limit };
             self.batch.scans.push(WantedScan { ticket, scan });
@@ -280,13 +282,12 @@ impl Core {
         let settled = self.rows.settled;
         let sweeps = &mut self.sweeps;
         if !sweeps.expiry.scanning && sweeps.expiry.next_check <= now {
-            sweeps.expiry.begin();
-            let scan = Scan::Expiry { after: sweeps.expiry.after, limit };
+            let scan = Scan::Expiry { after: sweeps.expiry.begin(), limit };
             self.batch.scans.push(WantedScan { ticket: ScanTicket::Expiry, scan });
         }
         if !sweeps.dedup.scanning && sweeps.dedup.next_check <= now {
-            sweeps.dedup.begin();
-            let scan = Scan::DedupExpiry { until: Timestamp::NEVER, limit };
+            let from = sweeps.dedup.begin().map_or(Timestamp::ZERO, |after| after.due_at);
+            let scan = Scan::DedupExpiry { from, limit };
             self.batch.scans.push(WantedScan { ticket: ScanTicket::DedupExpiry, scan });
         }
         if let Some(after) = self.uploads.begin_scan() {
@@ -385,8 +386,7 @@ impl Core {
     }
 
     fn absorb_expired(&mut self, page: Page, now: Timestamp) {
-        let first_left = page.deliveries.iter().map(|row| row.expires_at).find(|&at| at > now);
-        self.sweeps.expiry.end(&page, first_left, now);
+        self.sweeps.expiry.end(&page, page.deliveries.iter().map(DeliveryRow::expiry_key), now);
         for row in page.deliveries {
             if row.expires_at > now {
                 return;
@@ -402,7 +402,7 @@ impl Core {
     }
 
     /// Removes a message whose time is over, unless it is held.
-    pub(crate) fn expire_row(&mut self, sequence: crate::id::Sequence, now: Timestamp) {
+    pub(crate) fn expire_row(&mut self, sequence: Sequence, now: Timestamp) {
         let Some(row) = self.rows.live(sequence) else { return };
         if row.state == DeliveryState::Leased || row.expires_at > now {
             return;
@@ -416,8 +416,8 @@ impl Core {
     }
 
     fn absorb_expired_dedup(&mut self, page: Page, now: Timestamp) {
-        let first_left = page.dedup.iter().map(|row| row.expires_at).find(|&at| at > now);
-        self.sweeps.dedup.end(&page, first_left, now);
+        let key = |row: &DedupRow| DueKey { due_at: row.expires_at, sequence: Sequence::default() };
+        self.sweeps.dedup.end(&page, page.dedup.iter().map(key), now);
         for row in page.dedup {
             if row.expires_at > now {
                 return;
@@ -461,7 +461,7 @@ impl Core {
         }
     }
 
-    fn remove_gone(&mut self, number: QueueNumber, sequence: crate::id::Sequence) {
+    fn remove_gone(&mut self, number: QueueNumber, sequence: Sequence) {
         let Some(row) = self.rows.live(sequence) else { return };
         if row.queue != number {
             return;

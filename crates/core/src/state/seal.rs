@@ -102,6 +102,8 @@ impl Core {
     }
 
     fn seal_queues(&mut self, touched: Vec<QueueNumber>, changes: &mut ChangeSet) {
+        let pace = self.mark_pace();
+        changes.low_water.extend(self.sweeps.moved_marks(self.wide_mark_pace()));
         for number in touched {
             let Some(queue) = self.queues.get_mut(&number) else { continue };
             if let Some(seen) = queue.consumer_seen_at {
@@ -113,6 +115,7 @@ impl Core {
             if std::mem::take(&mut queue.counters_touched) {
                 changes.counters.push(queue.counters);
             }
+            changes.low_water.extend(queue.moved_marks(pace));
             if let Some(log) = queue.log_mut() {
                 let (put, removed) = log.take_touched(number);
                 changes.segments_put.extend(put);
@@ -207,6 +210,7 @@ impl Core {
                 self.rows.forget(sequence);
             }
         }
+        self.sweeps.settle(settled);
         self.settle_dedup(settled);
         self.settle_uploads(settled);
         self.evict_cached();
@@ -250,6 +254,9 @@ impl Core {
     /// A remembered call is written or forgotten.
     pub(crate) fn touch_dedup(&mut self, key: crate::row::DedupKey, row: Option<crate::row::DedupRow>) {
         let changed_in = self.next_commit();
+        if row.is_none() {
+            self.sweeps.note_dedup_left(self.wide_mark_pace());
+        }
         let resident = self.dedup.entry(key.clone()).or_insert_with(|| super::ResidentDedup {
             row: None,
             changed_in,

@@ -9,6 +9,7 @@ use millpond_store::MemoryDump;
 
 use crate::auditor::dedup::remembered_until;
 use crate::auditor::doubt::{Doubt, Stored};
+use crate::auditor::marks;
 use crate::auditor::queue::within;
 use crate::auditor::{
     Auditor, Breach, Ended, Grant, Life, Message, Reader, Submitted, Token, Verdict, demand,
@@ -44,6 +45,7 @@ impl Auditor {
         self.compare_groups(&stored, &doubt, (now, index))?;
         self.compare_chunks(dump, now, false)?;
         self.compare_calls(dump, &doubt, now)?;
+        marks::check(dump, now)?;
         self.compare_dedup(dump, now)
     }
 

@@ -52,7 +52,7 @@ pub(super) fn snapshots_name_the_last_commit(place: &mut dyn Place) {
             "also when nothing is asked for"
         );
         assert_eq!(owner.scan(&Scan::Expiry { after: None, limit: 1 }).snapshot.0, n);
-        let page = owner.scan(&Scan::DedupExpiry { until: Default::default(), limit: 1 });
+        let page = owner.scan(&Scan::DedupExpiry { from: Default::default(), limit: 1 });
         assert_eq!(page.snapshot.0, n);
     }
     assert_fails(owner.try_commit(|changes| changes.commit = CommitSequence(9)), StoreErrorKind::Fenced);

@@ -84,7 +84,7 @@ impl SplitMix {
                 Scan::Due { queue, state, after: behind.then_some(due), limit }
             }
             2 => Scan::Expiry { after: behind.then_some(due), limit },
-            _ => Scan::DedupExpiry { until: at(self.small()), limit },
+            _ => Scan::DedupExpiry { from: at(self.small()), limit },
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What an owner finds after a restart, a crash, and the restore of a copy (design-holes A3).
 
 use millpond_core::id::{LeaseGeneration, LogNumber, QueueNumber, Sequence};
-use millpond_core::row::{DeliveryState, Hold, QueueRow};
-use millpond_core::{DeliveryChange, ProgressKey, RowKey, Rows, Scan};
+use millpond_core::row::{DeliveryState, Hold, QueueRow, ReadyKey};
+use millpond_core::{DeliveryChange, LowWater, ProgressKey, RowKey, Rows, Scan, StoredOrder};
 use millpond_store::{Lineage, Opened};
 
 use crate::Place;
@@ -57,6 +57,7 @@ fn assert_filled(owner: &mut Owner, before: &Rows) {
         runs: vec![run(2, 3, 4)],
         triggers: vec![trigger("b"), odd_trigger("c")],
         secret: secret(3),
+        low_water: Vec::new(),
         lineage: Lineage::Restarted,
     };
     assert_eq!(opened, expected);
@@ -168,4 +169,42 @@ pub(super) fn a_restored_environment_restarts_afterwards(place: &mut dyn Place) 
         (Lineage::Restored, 1),
         "the same copy once more"
     );
+}
+
+pub(super) fn low_water_marks_are_the_last_that_were_written_or_none(place: &mut dyn Place) {
+    let mark = |order, base: u64| {
+        let sequence = Sequence(base);
+        let order_at = at(-1_000 + i64::try_from(base).unwrap_or(0));
+        LowWater {
+            order,
+            after: ReadyKey { priority_descending: -7, retried: base == 1, order_at, sequence },
+        }
+    };
+    let leased = |queue| StoredOrder::Due(QueueNumber(queue), DeliveryState::Leased);
+    let factory = place.factory();
+    let mut owner = Owner::open(factory.as_ref());
+    assert_eq!(owner.opened.low_water, []);
+    owner.commit(|changes| {
+        changes.queues_put = vec![queue(1), queue(2)];
+        changes.low_water = vec![
+            mark(StoredOrder::DedupExpiry, 1),
+            mark(leased(2), 2),
+            mark(leased(1), 3),
+            mark(StoredOrder::Ready(QueueNumber(1)), 4),
+            mark(StoredOrder::Expiry, 5),
+        ];
+    });
+    owner.commit(|changes| {
+        changes.low_water = vec![mark(leased(1), 1), mark(leased(2), 6)];
+        changes.queues_removed = vec![QueueNumber(2)];
+    });
+    drop(owner);
+    let found = Owner::open(factory.as_ref()).opened.low_water;
+    let expected = [
+        mark(StoredOrder::Ready(QueueNumber(1)), 4),
+        mark(leased(1), 1),
+        mark(StoredOrder::Expiry, 5),
+        mark(StoredOrder::DedupExpiry, 1),
+    ];
+    assert!(found.is_empty() || found == expected, "{found:?}");
 }

@@ -153,29 +153,37 @@ pub(super) fn expiry_order_spans_queues_and_states(place: &mut dyn Place) {
     assert!(!page.end);
 }
 
-pub(super) fn remembered_sends_are_scanned_up_to_a_time(place: &mut dyn Place) {
+pub(super) fn remembered_sends_are_scanned_from_a_time_on(place: &mut dyn Place) {
     let mut owner = Owner::open(place.factory().as_ref());
     let rows = [dedup(2, "z", 10), dedup(1, "y", 20), dedup(1, "x", -5), dedup(1, "w", i64::MAX)];
     owner.commit(|changes| changes.dedup_put = rows.to_vec());
-    let mut scan = |until: i64, limit: usize| {
-        let page = owner.scan(&Scan::DedupExpiry { until: at(until), limit });
+    let mut scan = |from: i64, limit: usize| {
+        let page = owner.scan(&Scan::DedupExpiry { from: at(from), limit });
         assert_eq!(page.deliveries, []);
         let keys: Vec<String> = page.dedup.iter().map(|row| row.key.key.to_string()).collect();
         (keys.join(" "), page.end)
     };
-    assert_eq!(scan(-6, 9), (String::new(), true));
-    assert_eq!(scan(-5, 9), ("x".into(), true));
-    assert_eq!(scan(19, 9), ("x z".into(), true));
-    assert_eq!(scan(20, 2), ("x z".into(), false));
-    assert_eq!(scan(20, 3), ("x z y".into(), true));
-    assert_eq!(scan(i64::MAX, 9), ("x z y w".into(), true));
+    assert_eq!(scan(i64::MIN, 9), ("x z y w".into(), true));
+    assert_eq!(scan(-5, 2), ("x z".into(), false));
+    assert_eq!(scan(-4, 9), ("z y w".into(), true));
+    assert_eq!(scan(10, 3), ("z y w".into(), true));
+    assert_eq!(scan(10, 2), ("z y".into(), false));
+    assert_eq!(scan(21, 9), ("w".into(), true));
     let moved = dedup(2, "z", 15);
     owner.commit(|changes| {
         changes.dedup_put = vec![moved.clone()];
         changes.dedup_removed = vec![dedup(1, "x", 0).key];
     });
-    let page = owner.scan(&Scan::DedupExpiry { until: at(15), limit: 9 });
-    assert_eq!((page.dedup, page.end), (vec![moved], true));
+    let page = owner.scan(&Scan::DedupExpiry { from: at(-5), limit: 1 });
+    assert_eq!((page.dedup, page.end), (vec![moved], false));
+}
+
+pub(super) fn nothing_of_a_time_lies_behind_its_last_sequence(place: &mut dyn Place) {
+    let mut owner = Owner::open(place.factory().as_ref());
+    let rows = [ready_row(1, 0, false, 10), ready_row(2, 0, false, 10), ready_row(3, 0, false, 11)];
+    owner.send(rows.clone());
+    let last = ReadyKey { sequence: Sequence::LAST, ..rows[0].ready_key() };
+    assert_eq!(sequences(&owner.scan(&ready(1, Some(last), 9)).deliveries), [3]);
 }
 
 pub(super) fn pages_behind_a_key_join_without_gap_or_repeat(place: &mut dyn Place) {

@@ -3,6 +3,8 @@
 use millpond_core::ChangeSet;
 use millpond_store::persisted::{live_to_bytes, queue_spec_to_text, role_columns, trigger_spec_to_text};
 
+use crate::row::order_columns;
+
 use super::{Step, Steps, Value, column, small, step, text_of};
 
 const PUT_QUEUES: &str = "insert into queue \
@@ -19,7 +21,8 @@ const PUT_QUEUES: &str = "insert into queue \
 
 const REMOVE_QUEUES: &str = "with counts as (delete from counters where environment = $1 and queue = any($2)), \
      segments as (delete from segment where environment = $1 and log = any($2)), \
-     runs as (delete from run where environment = $1 and cursor = any($2)) \
+     runs as (delete from run where environment = $1 and cursor = any($2)), \
+     marks as (delete from low_water where environment = $1 and queue = any($2)) \
      delete from queue where environment = $1 and number = any($2)";
 
 pub(super) fn put_queues(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
@@ -93,6 +96,29 @@ pub(super) fn put_counters(steps: &mut Steps, environment: i32, changes: &Change
         column(rows, |row| row.total_expired.cast_signed()),
         column(rows, |row| row.consumer_seen_at.as_millis()),
         column(rows, |row| row.position.0.cast_signed()),
+    );
+}
+
+const PUT_LOW_WATER: &str = "insert into low_water \
+     select $1, n.* from unnest($2::bigint[], $3::smallint[], $4::bigint[], $5::boolean[], $6::bigint[], $7::bigint[]) n \
+     on conflict (environment, queue, kind) do update set priority_descending = excluded.priority_descending, \
+     retried = excluded.retried, order_at = excluded.order_at, sequence = excluded.sequence";
+
+pub(super) fn put_low_water(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
+    let marks = &changes.low_water;
+    if marks.is_empty() {
+        return;
+    }
+    step!(
+        steps,
+        PUT_LOW_WATER,
+        environment,
+        column(marks, |mark| order_columns(mark.order).0),
+        column(marks, |mark| order_columns(mark.order).1),
+        column(marks, |mark| mark.after.priority_descending),
+        column(marks, |mark| mark.after.retried),
+        column(marks, |mark| mark.after.order_at.as_millis()),
+        column(marks, |mark| mark.after.sequence.0.cast_signed()),
     );
 }
 

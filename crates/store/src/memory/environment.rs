@@ -17,7 +17,8 @@ use millpond_core::row::{
 };
 use millpond_core::time::Timestamp;
 use millpond_core::{
-    ChangeSet, ChunkRange, DeliveryChange, MessageCopy, Page, ProgressKey, RowKey, Rows, Scan,
+    ChangeSet, ChunkRange, DeliveryChange, LowWater, MessageCopy, Page, ProgressKey, RowKey, Rows, Scan,
+    StoredOrder,
 };
 
 use super::intake::Intake;
@@ -47,6 +48,7 @@ pub(super) struct Environment {
     runs: BTreeMap<(QueueNumber, LogNumber), RunRow>,
     triggers: BTreeMap<Box<str>, TriggerRow>,
     secret: SecretRow,
+    low_water: BTreeMap<StoredOrder, ReadyKey>,
     content_bytes: u64,
     pub(super) intake: Intake,
 }
@@ -75,6 +77,7 @@ impl Environment {
             runs: self.runs.values().copied().collect(),
             triggers: self.triggers.values().cloned().collect(),
             secret: self.secret.clone(),
+            low_water: self.low_water().collect(),
             lineage,
         }
     }
@@ -109,9 +112,14 @@ impl Environment {
             runs: self.runs.values().copied().collect(),
             triggers: self.triggers.values().cloned().collect(),
             secret: self.secret.clone(),
+            low_water: self.low_water().collect(),
             external: self.intake.page(usize::MAX).0,
             claims: self.intake.claims().collect(),
         }
+    }
+
+    fn low_water(&self) -> impl Iterator<Item = LowWater> {
+        self.low_water.iter().map(|(&order, &after)| LowWater { order, after })
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
@@ -205,10 +213,12 @@ impl Environment {
         }
         self.write_logs(changes);
         self.write_triggers(changes);
+        self.low_water.extend(changes.low_water.iter().map(|mark| (mark.order, mark.after)));
         for copy in &changes.copies {
             self.copy_message(*copy);
         }
         for number in &changes.queues_removed {
+            self.low_water.retain(|order, _| order.queue() != Some(*number));
             self.queues.remove(number);
             self.counters.remove(number);
             self.segments.retain(|(log, _), _| log != number);
@@ -431,8 +441,8 @@ impl Environment {
                 let keys = self.expiry.range((after.unwrap_or(LOWEST_DUE)..).bounds_after(after.is_some()));
                 self.delivery_page(keys.map(|key| key.sequence), *limit)
             }
-            Scan::DedupExpiry { until, limit } => {
-                let mut keys = self.dedup_expiry.iter().take_while(|(expires_at, _)| expires_at <= until);
+            Scan::DedupExpiry { from, limit } => {
+                let mut keys = self.dedup_expiry.iter().skip_while(|(expires_at, _)| expires_at < from);
                 let dedup: Vec<DedupRow> =
                     keys.by_ref().take(*limit).filter_map(|(_, key)| self.dedup.get(key).cloned()).collect();
                 let end = keys.next().is_none();

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use millpond_core::id::{CommitSequence, LogNumber, QueueNumber, Sequence};
 use millpond_core::row::{
-    CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, QueueRow, RunRow, SecretRow,
-    SegmentRow, TriggerRow, UploadRow,
+    CountersRow, DedupKey, DedupRow, DeliveryRow, DeliveryState, EnvironmentRow, QueueRow, ReadyKey, RunRow,
+    SecretRow, SegmentRow, TriggerRow, UploadRow,
 };
-use millpond_core::{ChangeSet, Claim, DeliveryChange, LeaseKey, OpenState, Page, RowKey, Rows, Scan};
+use millpond_core::{
+    ChangeSet, Claim, DeliveryChange, LeaseKey, LowWater, OpenState, Page, RowKey, Rows, Scan, StoredOrder,
+};
 
 #[derive(Default)]
 pub(crate) struct Store {
@@ -24,6 +26,7 @@ pub(crate) struct Store {
     pub(crate) runs: BTreeMap<(QueueNumber, LogNumber), RunRow>,
     triggers: BTreeMap<Box<str>, TriggerRow>,
     secret: SecretRow,
+    low_water: BTreeMap<StoredOrder, ReadyKey>,
     /// Keys of leases that are not the owner's.
     pub(crate) claims: BTreeMap<LeaseKey, Claim>,
     /// What was ever written, as a measure of work.
@@ -58,6 +61,7 @@ impl Store {
                 assert!(self.chunks.insert((copy.to, number), length).is_none(), "it was there");
             }
         }
+        self.low_water.extend(changes.low_water.iter().map(|mark| (mark.order, mark.after)));
         self.claims.retain(|key, _| !changes.claims_removed.contains(key));
         self.environment = changes.environment;
         self.queues.extend(changes.queues_put.into_iter().map(|row| (row.number, row)));
@@ -132,6 +136,7 @@ impl Store {
             runs: self.runs.values().copied().collect(),
             triggers: self.triggers.values().cloned().collect(),
             secret: self.secret.clone(),
+            low_water: self.low_water.iter().map(|(&order, &after)| LowWater { order, after }).collect(),
             restored,
             now,
         }
@@ -167,9 +172,9 @@ impl Store {
                 self.page(|row| row.queue == queue && row.state == state, DeliveryRow::due_key, after, limit)
             }
             Scan::Expiry { after, limit } => self.page(|_| true, DeliveryRow::expiry_key, after, limit),
-            Scan::DedupExpiry { until, limit } => {
+            Scan::DedupExpiry { from, limit } => {
                 let mut dedup: Vec<_> =
-                    self.dedup.values().filter(|row| row.expires_at <= until).cloned().collect();
+                    self.dedup.values().filter(|row| row.expires_at >= from).cloned().collect();
                 dedup.sort_by_key(|row| row.expires_at);
                 let end = dedup.len() <= limit;
                 dedup.truncate(limit);
