@@ -156,7 +156,7 @@ create table millpond.delivery (
     PRIMARY KEY (environment, sequence)
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02, autovacuum_analyze_scale_factor=0.2);
 CREATE INDEX delivery_due ON millpond.delivery USING btree (environment, queue, state, due_at, sequence) WHERE (state <> 1);
-CREATE INDEX delivery_expiry ON millpond.delivery USING btree (environment, expires_at, sequence);
+CREATE INDEX delivery_expiry ON millpond.delivery USING btree (environment, expires_at, sequence) WHERE (state >= 0);
 CREATE INDEX delivery_message ON millpond.delivery USING btree (environment, queue, message) WHERE (message IS NOT NULL);
 CREATE INDEX delivery_ready ON millpond.delivery USING btree (environment, queue, priority_descending, retried, order_at, sequence) WHERE (state = 1);
 
@@ -189,7 +189,7 @@ create table millpond.dedup (
     expires_at          bigint not null,
     PRIMARY KEY (environment, queue, key)
 ) with (autovacuum_vacuum_scale_factor=0.02);
-CREATE INDEX dedup_expiry ON millpond.dedup USING btree (environment, expires_at);
+CREATE INDEX dedup_expiry ON millpond.dedup USING btree (environment, expires_at) WHERE (queue >= '-1'::integer);
 
 create table millpond.trigger (
     environment         integer not null,
@@ -278,6 +278,7 @@ CREATE OR REPLACE FUNCTION millpond.allow_sql_settle(queue text, options jsonb D
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -348,6 +349,7 @@ CREATE OR REPLACE FUNCTION millpond.cancel(queue text, message_id text, options 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -392,6 +394,7 @@ CREATE OR REPLACE FUNCTION millpond.complete(message_id text, lease_generation b
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 begin
     perform check_options(options, array['delivery', 'environment']);
@@ -459,6 +462,7 @@ CREATE OR REPLACE FUNCTION millpond.extend(message_id text, lease_generation big
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -496,6 +500,7 @@ CREATE OR REPLACE FUNCTION millpond.fail(message_id text, lease_generation bigin
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 begin
     perform check_options(options, array['delivery', 'environment', 'retry_after']);
@@ -507,6 +512,7 @@ CREATE OR REPLACE FUNCTION millpond.grant_access(role name, environment text DEF
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
     target integer;
@@ -676,6 +682,7 @@ CREATE OR REPLACE FUNCTION millpond.revoke_access(role name, environment text DE
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_variable
 declare
@@ -693,6 +700,7 @@ CREATE OR REPLACE FUNCTION millpond.send(queue text, data jsonb, options jsonb D
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
     id text;
@@ -712,6 +720,7 @@ CREATE OR REPLACE FUNCTION millpond.send_batch(queue text, data jsonb[], options
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
     target integer;
@@ -737,6 +746,7 @@ CREATE OR REPLACE FUNCTION millpond.send_bytes(queue text, data bytea, options j
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
     id text;

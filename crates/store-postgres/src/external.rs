@@ -18,14 +18,15 @@ use millpond_store::{StoreError, StoreErrorKind};
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
+use crate::keyed::lookup;
 use crate::row::{get, known, optional_text, text, time, unsigned};
 use crate::session::Session;
 use crate::watcher::Floor;
 
-/// Columns of the intake that [`commands`] reads, in its order.
+/// Columns of the intake that [`commands`] reads, in its order. Asked as a range, so that only the index by environment gives the order.
 pub(crate) const PAGE: &str = "select id, transaction::text::bigint, kind, queue, partition, sequence, sent_at, nonce, \
      attributes, data_kind, data, delay, visible_at, priority, time_to_live, key, delivery, generation, output, extend_by \
-     from intake where environment = $1 and id >= $2 order by environment, id limit $3";
+     from intake where (environment, id) >= ($1, $2) and environment <= $1 order by environment, id limit $3";
 
 /// Where the pages of one environment begin.
 #[derive(Debug, Default)]
@@ -131,16 +132,19 @@ fn millis(row: &Row, column: usize) -> Result<Option<Duration>, StoreError> {
 }
 
 /// Only of leases that are held: a key of another would stay for ever.
-const CLAIM: &str = "insert into settlement (environment, delivery, generation, owner) \
-     select $1, n.delivery, n.generation, true from unnest($2::bigint[], $3::bigint[]) n(delivery, generation) \
-     join delivery d on d.environment = $1 and d.sequence = n.delivery and d.state = 2 \
-     and d.lease_generation = n.generation \
-     where exists (select from environment where number = $1 and epoch = $4) \
-     order by n.delivery, n.generation on conflict do nothing";
-const CLAIMED: &str = "select n.delivery, n.generation, coalesce(s.owner, true), e.epoch \
-     from environment e, unnest($2::bigint[], $3::bigint[]) n(delivery, generation) \
-     left join settlement s on s.environment = $1 and s.delivery = n.delivery and s.generation = n.generation \
-     where e.number = $1";
+pub(crate) const CLAIM: &str = concat!(
+    "insert into settlement (environment, delivery, generation, owner) select $1, n.delivery, n.generation, true from ",
+    lookup!(
+        "unnest($2::bigint[], $3::bigint[]) n(delivery, generation)",
+        "delivery",
+        "t.sequence = n.delivery and t.state = 2 and t.lease_generation = n.generation"
+    ),
+    " where exists (select from environment where number = $1 and epoch = $4) on conflict do nothing"
+);
+pub(crate) const CLAIMED: &str = "select n.delivery, n.generation, \
+     coalesce((select s.owner from settlement s where s.environment = $1 and s.delivery = n.delivery \
+     and s.generation = n.generation), true), (select epoch from environment where number = $1) \
+     from unnest($2::bigint[], $3::bigint[]) n(delivery, generation)";
 
 /// Takes what is free of the right to end these leases (design-holes A5). What an open transaction holds is found by
 /// waiting for it a moment; by halves, so that one that is held keeps no other.
@@ -206,7 +210,7 @@ fn try_claim(
     Ok(true)
 }
 
-const MARK_ENDED: &str = "update settlement s set ended_by = pg_current_xact_id() where (s.environment, s.delivery, s.generation) in ( \
+pub(crate) const MARK_ENDED: &str = "update settlement s set ended_by = pg_current_xact_id() where (s.environment, s.delivery, s.generation) in ( \
      select t.environment, t.delivery, t.generation from settlement t where t.ended_by is null \
      and not exists (select from delivery d where d.environment = t.environment and d.sequence = t.delivery \
      and d.state = 2 and d.lease_generation = t.generation) \
@@ -214,7 +218,7 @@ const MARK_ENDED: &str = "update settlement s set ended_by = pg_current_xact_id(
      and i.generation = t.generation) limit 1000)";
 /// Whoever has a snapshot from before the end of a lease may still see it as held: keys of leases that ended stay until the
 /// oldest snapshot, and the oldest transaction, are younger.
-const REMOVE_ENDED: &str = "with oldest as (select least( \
+pub(crate) const REMOVE_ENDED: &str = "with oldest as (select least( \
      pg_snapshot_xmin(pg_current_snapshot())::text::bigint, \
      pg_snapshot_xmax(pg_current_snapshot())::text::bigint \
      - coalesce((select max(age(a.backend_xmin)) from pg_stat_activity a), 0)) as number) \

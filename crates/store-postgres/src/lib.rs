@@ -22,7 +22,10 @@
 mod error;
 mod external;
 mod factory;
+mod keyed;
 mod lineage;
+#[cfg(test)]
+mod plans;
 mod pool;
 mod presence;
 mod process;

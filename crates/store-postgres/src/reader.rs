@@ -16,6 +16,7 @@ use tokio_postgres::types::ToSql;
 use crate::error::before_commit;
 use crate::external::{self, LowWater};
 use crate::factory::Place;
+use crate::keyed::lookup;
 use crate::row::{self, dedup_columns, delivery_columns, get};
 use crate::scan::{Walk, page};
 use crate::session::Session;
@@ -82,28 +83,39 @@ fn in_snapshot(
     Ok((CommitSequence(commit.cast_unsigned()), answers))
 }
 
-const DELIVERIES: &str = concat!(
+pub(crate) const DELIVERIES: &str = concat!(
     "select ",
-    delivery_columns!(),
-    " from delivery d where d.environment = $1 and d.sequence = any($2)"
+    delivery_columns!("t"),
+    " from ",
+    lookup!("unnest($2::bigint[]) n(sequence)", "delivery", "t.sequence = n.sequence")
 );
-const PROGRESS: &str = concat!(
+pub(crate) const PROGRESS: &str = concat!(
     "select ",
-    delivery_columns!(),
-    " from unnest($2::bigint[], $3::bigint[]) n(queue, message) \
-     join delivery d on d.environment = $1 and d.queue = n.queue and d.message = n.message"
+    delivery_columns!("t"),
+    " from ",
+    lookup!(
+        "unnest($2::bigint[], $3::bigint[]) n(queue, message)",
+        "delivery",
+        "t.queue = n.queue and t.message = n.message"
+    )
 );
-const DEDUP: &str = concat!(
+pub(crate) const DEDUP: &str = concat!(
     "select ",
-    dedup_columns!(),
-    " from unnest($2::bigint[], $3::text[]) n(queue, key) \
-     join dedup c on c.environment = $1 and c.queue = n.queue and c.key = n.key collate \"C\""
+    dedup_columns!("t"),
+    " from ",
+    lookup!(
+        "unnest($2::bigint[], $3::text[]) n(queue, key)",
+        "dedup",
+        "t.queue = n.queue and t.key = n.key collate \"C\""
+    )
 );
-const CONTENTS: &str = "select m.sequence, m.attributes, m.data_kind, m.data_bytes, m.chunks, \
-     case when m.chunks = 1 then (select c.data from chunk c \
-     where c.environment = $1 and c.sequence = m.sequence and c.number = 0) else m.data end \
-     from message m where m.environment = $1 and m.sequence = any($2)";
-const CHUNK: &str = "select data from chunk where environment = $1 and sequence = $2 and number = $3";
+pub(crate) const CONTENTS: &str = concat!(
+    "select t.sequence, t.attributes, t.data_kind, t.data_bytes, t.chunks, case when t.chunks = 1 then (select c.data from chunk c \
+     where c.environment = $1 and c.sequence = t.sequence and c.number = 0) else t.data end from ",
+    lookup!("unnest($2::bigint[]) n(sequence)", "message", "t.sequence = n.sequence")
+);
+pub(crate) const CHUNK: &str =
+    "select data from chunk where environment = $1 and sequence = $2 and number = $3";
 
 impl StoreReader for PostgresReader {
     fn read(&mut self, keys: &[RowKey]) -> Result<Rows, StoreError> {

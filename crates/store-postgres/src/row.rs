@@ -18,20 +18,84 @@ use tokio_postgres::types::FromSql;
 
 use crate::text::given;
 
-/// Columns that [`delivery`] reads, in its order.
+/// Columns that [`delivery`] reads, in its order, of rows that are called so.
 macro_rules! delivery_columns {
-    () => {
-        "d.sequence, d.queue, d.state, d.priority_descending, d.retried, d.order_at, \
-     d.due_at, d.leased_at, d.lease_generation, d.delivery_count, d.failure_count, d.lost_lease_count, d.expires_at, \
-     d.nonce, d.sent_at, d.entered, d.dead_at, d.dead_reason, d.dead_queue, d.size_bytes, d.chunks, d.message, d.hold"
+    ($row:literal) => {
+        concat!(
+            $row,
+            ".sequence, ",
+            $row,
+            ".queue, ",
+            $row,
+            ".state, ",
+            $row,
+            ".priority_descending, ",
+            $row,
+            ".retried, ",
+            $row,
+            ".order_at, ",
+            $row,
+            ".due_at, ",
+            $row,
+            ".leased_at, ",
+            $row,
+            ".lease_generation, ",
+            $row,
+            ".delivery_count, ",
+            $row,
+            ".failure_count, ",
+            $row,
+            ".lost_lease_count, ",
+            $row,
+            ".expires_at, ",
+            $row,
+            ".nonce, ",
+            $row,
+            ".sent_at, ",
+            $row,
+            ".entered, ",
+            $row,
+            ".dead_at, ",
+            $row,
+            ".dead_reason, ",
+            $row,
+            ".dead_queue, ",
+            $row,
+            ".size_bytes, ",
+            $row,
+            ".chunks, ",
+            $row,
+            ".message, ",
+            $row,
+            ".hold"
+        )
     };
 }
 pub(crate) use delivery_columns;
 
-/// Columns that [`dedup`] reads, in its order.
+/// Columns that [`dedup`] reads, in its order, of rows that are called so.
 macro_rules! dedup_columns {
-    () => {
-        "c.queue, c.key, c.digest, c.sent_at, c.first_sequence, c.count, c.nonce_seed, c.answer, c.expires_at"
+    ($row:literal) => {
+        concat!(
+            $row,
+            ".queue, ",
+            $row,
+            ".key, ",
+            $row,
+            ".digest, ",
+            $row,
+            ".sent_at, ",
+            $row,
+            ".first_sequence, ",
+            $row,
+            ".count, ",
+            $row,
+            ".nonce_seed, ",
+            $row,
+            ".answer, ",
+            $row,
+            ".expires_at"
+        )
     };
 }
 pub(crate) use dedup_columns;

@@ -16,7 +16,7 @@ macro_rules! deliveries {
     ($condition:literal, $order:literal) => {
         concat!(
             "select ",
-            delivery_columns!(),
+            delivery_columns!("d"),
             " from delivery d where d.environment = $1 and ",
             $condition,
             " order by ",
@@ -26,33 +26,35 @@ macro_rules! deliveries {
     };
 }
 
-const READY: &str = deliveries!(
+pub(crate) const READY: &str = deliveries!(
     "d.queue = $3 and d.state = 1",
     "d.environment, d.queue, d.priority_descending, d.retried, d.order_at, d.sequence"
 );
-const READY_AFTER: &str = deliveries!(
+pub(crate) const READY_AFTER: &str = deliveries!(
     "d.queue = $3 and d.state = 1 \
      and (d.priority_descending, d.retried, d.order_at, d.sequence) > ($4, $5, $6, $7)",
     "d.environment, d.queue, d.priority_descending, d.retried, d.order_at, d.sequence"
 );
-const DUE: &str = deliveries!(
+pub(crate) const DUE: &str = deliveries!(
     "d.queue = $3 and d.state = $4 and d.state <> 1",
     "d.environment, d.queue, d.state, d.due_at, d.sequence"
 );
-const DUE_AFTER: &str = deliveries!(
+pub(crate) const DUE_AFTER: &str = deliveries!(
     "d.queue = $3 and d.state = $4 and d.state <> 1 and (d.due_at, d.sequence) > ($5, $6)",
     "d.environment, d.queue, d.state, d.due_at, d.sequence"
 );
-const EXPIRY: &str = deliveries!("true", "d.environment, d.expires_at, d.sequence");
-const EXPIRY_AFTER: &str =
-    deliveries!("(d.expires_at, d.sequence) > ($3, $4)", "d.environment, d.expires_at, d.sequence");
-const DEDUP_EXPIRY: &str = concat!(
+pub(crate) const EXPIRY: &str = deliveries!("d.state >= 0", "d.environment, d.expires_at, d.sequence");
+pub(crate) const EXPIRY_AFTER: &str = deliveries!(
+    "d.state >= 0 and (d.expires_at, d.sequence) > ($3, $4)",
+    "d.environment, d.expires_at, d.sequence"
+);
+pub(crate) const DEDUP_EXPIRY: &str = concat!(
     "select ",
-    dedup_columns!(),
-    " from dedup c where c.environment = $1 and c.expires_at >= $3 \
+    dedup_columns!("c"),
+    " from dedup c where c.environment = $1 and c.expires_at >= $3 and c.queue >= -1 \
      order by c.environment, c.expires_at limit $2"
 );
-const UPLOADS: &str =
+pub(crate) const UPLOADS: &str =
     "select sequence, chunks from upload where environment = $1 and sequence > $3 order by sequence limit $2";
 
 /// What a scan asks for.

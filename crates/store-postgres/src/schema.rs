@@ -15,7 +15,7 @@ const STEPS: &[Step] = &[
     Step { name: "tables", sql: include_str!("../migrations/0001_tables.sql") },
     Step { name: "functions", sql: include_str!("../migrations/0002_functions.sql") },
     Step { name: "views", sql: include_str!("../migrations/0003_views.sql") },
-    Step { name: "low water", sql: include_str!("../migrations/0004_low_water.sql") },
+    Step { name: "orders", sql: include_str!("../migrations/0004_orders.sql") },
 ];
 
 /// The oldest PostgreSQL that will do.

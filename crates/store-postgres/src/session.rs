@@ -198,15 +198,16 @@ async fn connect(
     Ok(client)
 }
 
-/// What every connection relies on. Plans always take indexes: how many rows a table has must not turn a step of bounded work
-/// into a walk over all.
-fn preparation(schema: &str) -> String {
+/// What every connection relies on. Plans always take indexes: how many rows a table has, or is thought to have, must not turn a step
+/// of bounded work into a walk over all. What settings cannot force, statements do (`keyed.rs`).
+pub(crate) fn preparation(schema: &str) -> String {
     let schema = quoted(schema);
     format!(
         "set search_path = {schema}, pg_temp; set default_transaction_isolation = 'read committed'; \
          set lock_timeout = '10s'; set idle_in_transaction_session_timeout = '30s'; set statement_timeout = 0; \
          set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off; \
-         set enable_hashjoin = off; set enable_mergejoin = off; set jit = off; set client_min_messages = warning; \
+         set enable_hashjoin = off; set enable_mergejoin = off; set enable_sort = off; \
+         set enable_incremental_sort = off; set jit = off; set client_min_messages = warning; \
          select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
     )
 }

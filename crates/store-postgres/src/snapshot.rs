@@ -236,12 +236,12 @@ fn columns(kind: RowKind) -> String {
             "id, number, uid, created_at, deployment, topic, consumer, target, spec".to_owned()
         }
         RowKind::Secret => "current, previous, previous_until, since".to_owned(),
-        RowKind::Dedup => dedup_columns!().to_owned(),
+        RowKind::Dedup => dedup_columns!("c").to_owned(),
         RowKind::Chunk => "sequence, number, data".to_owned(),
         RowKind::Upload => "sequence, chunks".to_owned(),
         RowKind::Delivery => format!(
             "{}, m.sequence, m.attributes, m.data_kind, m.data_bytes, m.chunks, m.data",
-            delivery_columns!()
+            delivery_columns!("d")
         ),
     }
 }

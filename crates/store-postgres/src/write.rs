@@ -4,8 +4,8 @@
 //! A kind of row is written by one statement over arrays, one array a column. What has to be there is demanded inside
 //! the statement (`demand` in `migrations/`), so nobody has to look between two statements.
 
-mod messages;
-mod queues;
+pub(crate) mod messages;
+pub(crate) mod queues;
 
 use std::future::Future as _;
 use std::task::Poll;
@@ -17,6 +17,7 @@ use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
 use crate::error::{before_commit, is_refusal};
+use crate::keyed::delete_keyed;
 use crate::session::Session;
 use crate::text::stored;
 
@@ -150,7 +151,7 @@ fn steps_of(environment: i32, epoch: i64, changes: &ChangeSet) -> Result<Steps, 
     Ok(steps)
 }
 
-const FENCE: &str = "with moved as ( \
+pub(crate) const FENCE: &str = "with moved as ( \
      update environment set commit_seq = $3, incarnation = $4, stamp = $5, next_sequence = $6, next_queue = $7, \
      dedup_count = $8, leases_void_below = $9 where number = $1 and epoch = $2 and commit_seq = $3::bigint - 1 returning 1) \
      select demand(count(*), 1, 'MP001') from moved";
@@ -172,12 +173,16 @@ fn fence(steps: &mut Steps, environment: i32, epoch: i64, changes: &ChangeSet) {
     );
 }
 
-const TAKE_EXTERNAL: &str = "with taken as (delete from intake where environment = $1 and id = any($2) returning 1) \
-     select demand(count(*), $3, 'MP002') from taken";
+pub(crate) const TAKE_EXTERNAL: &str = concat!(
+    "with taken as (",
+    delete_keyed!("intake", "unnest($2::bigint[]) n(id)", "t.id = n.id"),
+    " returning 1) select demand(count(*), $3, 'MP002') from taken"
+);
 /// They stay until nobody can still see the lease as held: see the function `complete`.
-const END_CLAIMS: &str = "update settlement s set ended_by = pg_current_xact_id() \
-     from unnest($2::bigint[], $3::bigint[]) n(delivery, generation) \
-     where s.environment = $1 and s.delivery = n.delivery and s.generation = n.generation";
+pub(crate) const END_CLAIMS: &str = "update settlement s set ended_by = pg_current_xact_id() \
+     from (select (select t.ctid from settlement t where t.environment = $1 and t.delivery = n.delivery \
+     and t.generation = n.generation) as place from unnest($2::bigint[], $3::bigint[]) n(delivery, generation)) n \
+     where s.ctid = n.place";
 
 fn take_external(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     let taken = &changes.external_taken;

@@ -10,19 +10,23 @@ use millpond_store::persisted::{answer_to_text, data_kind_code, dead_reason_code
 use millpond_store::{StoreError, StoreErrorKind};
 
 use super::{Step, Steps, Value, column, count_of, small, step, text_of};
+use crate::keyed::{delete_keyed, lookup};
 use crate::row::queue_of;
 
-const COPY_CHUNKS: &str = "with wanted as ( \
-     select n.target, m.sequence, m.chunks from unnest($2::bigint[], $3::bigint[]) n(source, target) \
-     join message m on m.environment = $1 and m.sequence = n.source), \
-     copied as (insert into chunk select $1, wanted.target, c.number, c.data from wanted \
-     join chunk c on c.environment = $1 and c.sequence = wanted.sequence and c.number < wanted.chunks returning 1) \
-     select demand((select count(*) from copied), (select coalesce(sum(chunks), 0)::bigint from wanted), 'MP002')";
-const COPY_MESSAGES: &str = "with copied as (insert into message \
-     select $1, n.target, m.attributes, m.data_kind, m.data_bytes, m.chunks, m.data \
-     from unnest($2::bigint[], $3::bigint[]) n(source, target) \
-     join message m on m.environment = $1 and m.sequence = n.source returning 1) \
-     select demand(count(*), $4, 'MP002') from copied";
+pub(crate) const COPY_CHUNKS: &str = concat!(
+    "with wanted as (select n.target, t.sequence, t.chunks from ",
+    lookup!("unnest($2::bigint[], $3::bigint[]) n(source, target)", "message", "t.sequence = n.source"),
+    "), copied as (insert into chunk select $1, n.target, t.number, t.data from ",
+    lookup!("wanted n", "chunk", "t.sequence = n.sequence and t.number < n.chunks"),
+    " returning 1) \
+     select demand((select count(*) from copied), (select coalesce(sum(chunks), 0)::bigint from wanted), 'MP002')"
+);
+pub(crate) const COPY_MESSAGES: &str = concat!(
+    "with copied as (insert into message \
+     select $1, n.target, t.attributes, t.data_kind, t.data_bytes, t.chunks, t.data from ",
+    lookup!("unnest($2::bigint[], $3::bigint[]) n(source, target)", "message", "t.sequence = n.source"),
+    " returning 1) select demand(count(*), $4, 'MP002') from copied"
+);
 
 /// Before anything is removed: a message may leave with the commit that copies it.
 pub(super) fn copy_messages(
@@ -45,10 +49,13 @@ pub(super) fn copy_messages(
     Ok(())
 }
 
-const REMOVE_DELIVERIES: &str = "with gone as ( \
-     delete from delivery where environment = $1 and sequence = any($2) returning 1), \
-     content as (delete from message where environment = $1 and sequence = any($2)) \
-     select demand(count(*), $3, 'MP002') from gone";
+pub(crate) const REMOVE_DELIVERIES: &str = concat!(
+    "with gone as (",
+    delete_keyed!("delivery", "unnest($2::bigint[]) n(sequence)", "t.sequence = n.sequence"),
+    " returning 1), content as (",
+    delete_keyed!("message", "unnest($2::bigint[]) n(sequence)", "t.sequence = n.sequence"),
+    ") select demand(count(*), $3, 'MP002') from gone"
+);
 
 /// The columns of a delivery but for the environment, as arrays from `$2` on.
 macro_rules! delivery_arrays {
@@ -60,27 +67,28 @@ macro_rules! delivery_arrays {
     };
 }
 
-const INSERT_DELIVERIES: &str =
+pub(crate) const INSERT_DELIVERIES: &str =
     concat!("insert into delivery select $1, n.* from ", delivery_arrays!(), " n");
-const UPDATE_DELIVERIES: &str = concat!(
+pub(crate) const UPDATE_DELIVERIES: &str = concat!(
     "with changed as (update delivery d set queue = n.queue, state = n.state, \
      priority_descending = n.priority_descending, retried = n.retried, order_at = n.order_at, due_at = n.due_at, \
      leased_at = n.leased_at, lease_generation = n.lease_generation, delivery_count = n.delivery_count, \
      failure_count = n.failure_count, lost_lease_count = n.lost_lease_count, expires_at = n.expires_at, nonce = n.nonce, \
      sent_at = n.sent_at, entered = n.entered, dead_at = n.dead_at, dead_reason = n.dead_reason, dead_queue = n.dead_queue, \
-     size_bytes = n.size_bytes, chunks = n.chunks, message = n.message, hold = n.hold from ",
+     size_bytes = n.size_bytes, chunks = n.chunks, message = n.message, hold = n.hold from (select n.*, \
+     (select t.ctid from delivery t where t.environment = $1 and t.sequence = n.sequence) as place from ",
     delivery_arrays!(),
     " n(sequence, queue, state, priority_descending, retried, order_at, due_at, leased_at, lease_generation, \
      delivery_count, failure_count, lost_lease_count, expires_at, nonce, sent_at, entered, dead_at, dead_reason, dead_queue, \
-     size_bytes, chunks, message, hold) where d.environment = $1 and d.sequence = n.sequence returning 1) \
+     size_bytes, chunks, message, hold)) n where d.ctid = n.place returning 1) \
      select demand(count(*), $25, 'MP002') from changed"
 );
 
-const INSERT_MESSAGES: &str = "insert into message \
+pub(crate) const INSERT_MESSAGES: &str = "insert into message \
      select $1, n.* from unnest($2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bytea[]) n";
 
 /// Far beyond, so that nobody who draws at this moment is set back, and most pages of an import find it done.
-const PASS_SEQUENCE: &str = "select setval('external_sequence', least($1::bigint + 1000000, 281474976710655)) \
+pub(crate) const PASS_SEQUENCE: &str = "select setval('external_sequence', least($1::bigint + 1000000, 281474976710655)) \
      from external_sequence where last_value <= $1::bigint";
 
 pub(super) fn write_deliveries(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
@@ -162,14 +170,17 @@ fn step_of_deliveries(steps: &mut Steps, sql: &'static str, environment: i32, ro
     );
 }
 
-const PUT_DEDUP: &str = "insert into dedup \
+pub(crate) const PUT_DEDUP: &str = "insert into dedup \
      select $1, n.* from unnest($2::bigint[], $3::text[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[], \
      $8::bigint[], $9::text[], $10::bigint[]) n \
      on conflict (environment, queue, key) do update set digest = excluded.digest, sent_at = excluded.sent_at, \
      first_sequence = excluded.first_sequence, count = excluded.count, nonce_seed = excluded.nonce_seed, \
      answer = excluded.answer, expires_at = excluded.expires_at";
-const REMOVE_DEDUP: &str = "delete from dedup c using unnest($2::bigint[], $3::text[]) n(queue, key) \
-     where c.environment = $1 and c.queue = n.queue and c.key = n.key collate \"C\"";
+pub(crate) const REMOVE_DEDUP: &str = delete_keyed!(
+    "dedup",
+    "unnest($2::bigint[], $3::text[]) n(queue, key)",
+    "t.queue = n.queue and t.key = n.key collate \"C\""
+);
 
 pub(super) fn put_dedup(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     let rows = &changes.dedup_put;
@@ -205,15 +216,21 @@ pub(super) fn put_dedup(steps: &mut Steps, environment: i32, changes: &ChangeSet
     }
 }
 
-const INSERT_CHUNKS: &str =
+pub(crate) const INSERT_CHUNKS: &str =
     "insert into chunk select $1, n.* from unnest($2::bigint[], $3::bigint[], $4::bytea[]) n";
-const REMOVE_CHUNKS: &str = "with gone as (delete from chunk c \
-     using unnest($2::bigint[], $3::bigint[], $4::bigint[]) n(sequence, first, behind) \
-     where c.environment = $1 and c.sequence = n.sequence and c.number >= n.first and c.number < n.behind returning 1) \
-     select demand(count(*), $5, 'MP002') from gone";
-const PUT_UPLOADS: &str = "insert into upload select $1, n.* from unnest($2::bigint[], $3::bigint[]) n \
+pub(crate) const REMOVE_CHUNKS: &str = concat!(
+    "with gone as (",
+    delete_keyed!(
+        "chunk",
+        "unnest($2::bigint[], $3::bigint[], $4::bigint[]) n(sequence, first, behind)",
+        "t.sequence = n.sequence and t.number >= n.first and t.number < n.behind"
+    ),
+    " returning 1) select demand(count(*), $5, 'MP002') from gone"
+);
+pub(crate) const PUT_UPLOADS: &str = "insert into upload select $1, n.* from unnest($2::bigint[], $3::bigint[]) n \
      on conflict (environment, sequence) do update set chunks = excluded.chunks";
-const REMOVE_UPLOADS: &str = "delete from upload where environment = $1 and sequence = any($2)";
+pub(crate) const REMOVE_UPLOADS: &str =
+    delete_keyed!("upload", "unnest($2::bigint[]) n(sequence)", "t.sequence = n.sequence");
 
 pub(super) fn write_chunks(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     let (mut sequences, mut numbers, mut data) = (Vec::new(), Vec::new(), Vec::new());

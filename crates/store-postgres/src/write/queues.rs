@@ -3,11 +3,12 @@
 use millpond_core::ChangeSet;
 use millpond_store::persisted::{live_to_bytes, queue_spec_to_text, role_columns, trigger_spec_to_text};
 
+use crate::keyed::delete_keyed;
 use crate::row::order_columns;
 
 use super::{Step, Steps, Value, column, small, step, text_of};
 
-const PUT_QUEUES: &str = "insert into queue \
+pub(crate) const PUT_QUEUES: &str = "insert into queue \
      select $1, n.* from unnest($2::bigint[], $3::text[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[], \
      $8::bigint[], $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::boolean[], $14::boolean[], $15::bigint[], \
      $16::smallint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::boolean[]) n \
@@ -19,11 +20,18 @@ const PUT_QUEUES: &str = "insert into queue \
      parent = excluded.parent, log = excluded.log, start = excluded.start, \
      settled_by_sql = excluded.settled_by_sql";
 
-const REMOVE_QUEUES: &str = "with counts as (delete from counters where environment = $1 and queue = any($2)), \
-     segments as (delete from segment where environment = $1 and log = any($2)), \
-     runs as (delete from run where environment = $1 and cursor = any($2)), \
-     marks as (delete from low_water where environment = $1 and queue = any($2)) \
-     delete from queue where environment = $1 and number = any($2)";
+pub(crate) const REMOVE_QUEUES: &str = concat!(
+    "with counts as (",
+    delete_keyed!("counters", "unnest($2::bigint[]) n(number)", "t.queue = n.number"),
+    "), segments as (",
+    delete_keyed!("segment", "unnest($2::bigint[]) n(number)", "t.log = n.number"),
+    "), runs as (",
+    delete_keyed!("run", "unnest($2::bigint[]) n(number)", "t.cursor = n.number"),
+    "), marks as (",
+    delete_keyed!("low_water", "unnest($2::bigint[]) n(number)", "t.queue = n.number"),
+    ") ",
+    delete_keyed!("queue", "unnest($2::bigint[]) n(number)", "t.number = n.number")
+);
 
 pub(super) fn put_queues(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     let rows = &changes.queues_put;
@@ -56,7 +64,7 @@ pub(super) fn put_queues(steps: &mut Steps, environment: i32, changes: &ChangeSe
     );
 }
 
-const PUT_COUNTERS: &str = "insert into counters \
+pub(crate) const PUT_COUNTERS: &str = "insert into counters \
      select $1, n.* from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], \
      $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], \
      $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[]) n \
@@ -99,7 +107,7 @@ pub(super) fn put_counters(steps: &mut Steps, environment: i32, changes: &Change
     );
 }
 
-const PUT_LOW_WATER: &str = "insert into low_water \
+pub(crate) const PUT_LOW_WATER: &str = "insert into low_water \
      select $1, n.* from unnest($2::bigint[], $3::smallint[], $4::bigint[], $5::boolean[], $6::bigint[], $7::bigint[]) n \
      on conflict (environment, queue, kind) do update set priority_descending = excluded.priority_descending, \
      retried = excluded.retried, order_at = excluded.order_at, sequence = excluded.sequence";
@@ -122,14 +130,21 @@ pub(super) fn put_low_water(steps: &mut Steps, environment: i32, changes: &Chang
     );
 }
 
-const CLEAR_SEGMENTS: &str = "delete from segment where environment = $1 and log = any($2)";
-const REMOVE_SEGMENTS: &str = "delete from segment s using unnest($2::bigint[], $3::bigint[]) n(log, place) \
-     where s.environment = $1 and s.log = n.log and s.place = n.place";
-const PUT_SEGMENTS: &str = "insert into segment select $1, n.* from unnest($2::bigint[], $3::bigint[], $4::bytea[]) n \
+pub(crate) const CLEAR_SEGMENTS: &str =
+    delete_keyed!("segment", "unnest($2::bigint[]) n(log)", "t.log = n.log");
+pub(crate) const REMOVE_SEGMENTS: &str = delete_keyed!(
+    "segment",
+    "unnest($2::bigint[], $3::bigint[]) n(log, place)",
+    "t.log = n.log and t.place = n.place"
+);
+pub(crate) const PUT_SEGMENTS: &str = "insert into segment select $1, n.* from unnest($2::bigint[], $3::bigint[], $4::bytea[]) n \
      on conflict (environment, log, place) do update set live = excluded.live";
-const REMOVE_RUNS: &str = "delete from run r using unnest($2::bigint[], $3::bigint[]) n(cursor, first) \
-     where r.environment = $1 and r.cursor = n.cursor and r.first = n.first";
-const PUT_RUNS: &str = "insert into run select $1, n.* from unnest($2::bigint[], $3::bigint[], $4::bigint[]) n \
+pub(crate) const REMOVE_RUNS: &str = delete_keyed!(
+    "run",
+    "unnest($2::bigint[], $3::bigint[]) n(cursor, first)",
+    "t.cursor = n.cursor and t.first = n.first"
+);
+pub(crate) const PUT_RUNS: &str = "insert into run select $1, n.* from unnest($2::bigint[], $3::bigint[], $4::bigint[]) n \
      on conflict (environment, cursor, first) do update set last = excluded.last";
 
 /// Clears, then removes, then writes.
@@ -171,14 +186,14 @@ pub(super) fn put_logs(steps: &mut Steps, environment: i32, changes: &ChangeSet)
     }
 }
 
-const REMOVE_TRIGGERS: &str = "delete from trigger where environment = $1 and id = any($2)";
-const PUT_TRIGGERS: &str = "insert into trigger \
+pub(crate) const REMOVE_TRIGGERS: &str = "delete from trigger where environment = $1 and id = any($2)";
+pub(crate) const PUT_TRIGGERS: &str = "insert into trigger \
      select $1, n.* from unnest($2::text[], $3::bigint[], $4::bytea[], $5::bigint[], $6::text[], $7::text[], $8::text[], \
      $9::text[], $10::text[]) n \
      on conflict (environment, id) do update set number = excluded.number, uid = excluded.uid, \
      created_at = excluded.created_at, deployment = excluded.deployment, topic = excluded.topic, \
      consumer = excluded.consumer, target = excluded.target, spec = excluded.spec";
-const PUT_SECRET: &str = "insert into secret values ($1, $2, $3, $4, $5) \
+pub(crate) const PUT_SECRET: &str = "insert into secret values ($1, $2, $3, $4, $5) \
      on conflict (environment) do update set current = excluded.current, previous = excluded.previous, \
      previous_until = excluded.previous_until, since = excluded.since";
 

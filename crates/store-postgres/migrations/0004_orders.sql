@@ -11,3 +11,11 @@ create table low_water (
     primary key (environment, queue, kind)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 comment on table low_water is 'Nothing that is of use sorts before these keys. Raised now and then, lowered in the commit that writes a row before one.';
+
+-- Orders over all queues. Their conditions hold for every row; they keep these indexes from being taken for anything but their own
+-- order: a statement that looks rows up by their keys must never walk over all rows of an environment, however few the planner
+-- thinks there are.
+drop index delivery_expiry;
+create index delivery_expiry on delivery (environment, expires_at, sequence) where state >= 0;
+drop index dedup_expiry;
+create index dedup_expiry on dedup (environment, expires_at) where queue >= -1;
