@@ -80,6 +80,8 @@ impl Auditor {
     ) -> Verdict {
         let Some(limit) = asked.reading.in_flight_max else { return Ok(()) };
         let own = self.deliveries_in(number).filter(|own| own.life == Life::Alive && self.is_reachable(own));
+        // One that somebody is taking by its message's id may be shorter than is known.
+        let own = own.filter(|own| !self.is_being_taken(own));
         let held = |grant: &Grant| grant.granted_at < at && grant.is_held(at);
         let held = own.filter(|own| own.grants.values().next_back().is_some_and(held)).count();
         demand!(

@@ -7,7 +7,7 @@ use millpond_core::outcome::{Rejection, WhyStale};
 use millpond_core::time::Timestamp;
 
 use crate::auditor::doubt::Doubt;
-use crate::auditor::{Answered, Auditor, Life, Message, Reader, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Grant, Life, Message, Reader, Verdict, demand};
 use crate::names::{Kind, id_of, kind_of};
 
 /// A lease of a group that was acked since memory was lost.
@@ -163,7 +163,12 @@ impl Auditor {
             WhyStale::Taken => !others && !unsure,
             WhyStale::Over => {
                 let stored = own.base.generation == lease.generation;
-                taken || grant.map_or(!stored, |grant| grant.is_held(answered.stamp))
+                // Somebody who was not answered yet may have taken a reservation for a shorter time, which is over by now.
+                let perhaps_shorter = |grant: &Grant| {
+                    grant.may_be_reserved(answered.submitted.index) && self.is_being_taken(own)
+                };
+                let held = |grant: &Grant| grant.is_held(answered.stamp) && !perhaps_shorter(grant);
+                taken || grant.map_or(!stored, held)
             }
             // It was an earlier hold than the last.
             WhyStale::Returned => !unsure && (taken || !look && !others),

@@ -43,7 +43,7 @@ impl Grant {
     }
 
     /// Whether it was, or may have been, a reservation at some time since.
-    fn may_be_reserved(&self, since: u64) -> bool {
+    pub(super) fn may_be_reserved(&self, since: u64) -> bool {
         matches!(self.hold, Hold::Reserved | Hold::Unsure) || self.hold_changed >= since
     }
 }
@@ -220,9 +220,9 @@ impl Auditor {
     ) -> bool {
         let (least, most) = own.deliveries();
         let last = own.grants.values().next_back();
-        let same = last.is_some_and(|last| {
-            last.granted_at == grant.leased_at && last.may_be_reserved(answered.submitted.index)
-        });
+        // A look holds nothing: it is of now, whenever the reservation was made.
+        let same = grant.leased_at == grant.lease_until
+            && last.is_some_and(|last| last.may_be_reserved(answered.submitted.index));
         // Its answer waited for the content, and the lease may have ended meanwhile.
         let later = own.changed >= answered.submitted.index;
         same && (later || (least..=most).contains(&grant.delivery_count))

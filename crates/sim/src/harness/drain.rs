@@ -16,6 +16,9 @@ use crate::workload::is_poisoned;
 /// Rounds in which everything has to be worked off.
 const ROUNDS: u64 = 400;
 
+/// Long, because a group that may have one lease at a time would come to nothing else.
+const POISONED_COMES_AGAIN_AFTER: Duration = Duration::from_secs(3_600);
+
 impl World {
     /// Works everything off and removes it.
     pub(super) fn drain(&mut self) -> Verdict {
@@ -75,7 +78,7 @@ impl World {
                     queue: hand.queue.clone(),
                     lease: hand.lease,
                     action: if is_poisoned(&self.auditor, &hand.lease.message) {
-                        SettleAction::Nack(Some(Duration::ZERO))
+                        SettleAction::Nack(Some(POISONED_COMES_AGAIN_AFTER))
                     } else {
                         SettleAction::Ack
                     },

@@ -151,7 +151,11 @@ pub(super) fn predict(auditor: &mut Auditor, settle: &Settle, answered: &Answere
             demand!(is_valid(settle), "{settle:?} was taken");
             let whole = settle.require == Require::All || !settle.sends.is_empty();
             demand!(!whole || stale.is_empty(), "{settle:?} was carried out in part, stale: {stale:?}");
-            for settlement in &settle.settlements {
+            for (at, settlement) in settle.settlements.iter().enumerate() {
+                // A lease that is named again in the same call is settled once.
+                if settle.settlements.get(..at).is_some_and(|before| before.contains(settlement)) {
+                    continue;
+                }
                 demand!(
                     auditor.queue(&settlement.queue).is_some() && takes_settlements(&settlement.queue),
                     "a lease of {} was settled, which is not there",
