@@ -71,6 +71,7 @@ pub(crate) fn free_port() -> anyhow::Result<u16> {
 /// The first line that a command prints.
 pub(crate) fn first_line(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("cannot run {:?}", command.get_program()))?;
-    let text = String::from_utf8_lossy(if output.stdout.is_empty() { &output.stderr } else { &output.stdout });
+    let text =
+        String::from_utf8_lossy(if output.stdout.is_empty() { &output.stderr } else { &output.stdout });
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }

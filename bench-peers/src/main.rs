@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use millpond_load::LoadOptions;
 
-use crate::peers::Peer;
+use crate::peers::{Family, Peer};
 
 #[derive(Parser)]
 #[command(about = "Measures Millpond beside other queue servers")]
@@ -41,6 +41,14 @@ struct RunOptions {
     /// Only these; without any, all of them
     #[arg(value_enum)]
     peers: Vec<Peer>,
+
+    /// Which of them, if none is named
+    #[arg(long, value_enum, default_value_t = Family::Servers)]
+    family: Family,
+
+    /// The binary of the load on awa
+    #[arg(long, default_value = "../target/peers/awa/release/millpond-bench-peers-awa")]
+    awa: PathBuf,
 
     /// The binary of Millpond
     #[arg(long, default_value = "../target/release/millpond")]

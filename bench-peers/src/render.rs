@@ -18,8 +18,14 @@ pub(crate) fn run(files: &[PathBuf]) -> anyhow::Result<String> {
         ensure!(run["settings"] == first["settings"], "the runs were made with other settings");
     }
     let peers = peers_of(&runs);
-    let mut out = String::from("# Beside other queue servers\n\n");
-    heading(&mut out, first, &runs);
+    let mut out = String::new();
+    if first["family"] == "postgresql" {
+        let _ = write!(out, "## {} callers\n\n", first["settings"]["callers"]);
+        heading(&mut out, first, &runs, "make bench-postgres");
+    } else {
+        out.push_str("# Beside other queue servers\n\n");
+        heading(&mut out, first, &runs, "make bench-peers");
+    }
     table(&mut out, first, &runs, &peers);
     details(&mut out, &peers);
     Ok(out)
@@ -36,7 +42,7 @@ fn peers_of(runs: &[Value]) -> Vec<&Value> {
     peers
 }
 
-fn heading(out: &mut String, first: &Value, runs: &[Value]) {
+fn heading(out: &mut String, first: &Value, runs: &[Value], command: &str) {
     let (machine, settings) = (&first["machine"], &first["settings"]);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let flushes = runs.iter().filter_map(|run| run["flush_p50_micros"].as_array()).flatten();
@@ -47,7 +53,7 @@ fn heading(out: &mut String, first: &Value, runs: &[Value]) {
         "{}, {} cores, {}, kernel {}; one flush takes {:.0} µs. Servers and load share the cores; the load's own processor\n\
          time is in the table. Medians of {rounds} rounds of {} s with lowest and highest, all servers in turn in each round,\n\
          each on an empty directory; {} callers, {}-byte messages. \"One a call\" is send, lease and ack of one message, each\n\
-         answered before the next; \"hundreds\" is the same by the hundred. Made by `make bench-peers`.\n\n",
+         answered before the next; \"hundreds\" is the same by the hundred. Made by `{command}`.\n\n",
         text(&machine["cpu"]),
         machine["cores"],
         text(&machine["memory"]),
@@ -76,8 +82,7 @@ fn table(out: &mut String, first: &Value, runs: &[Value], peers: &[&Value]) {
             })
         };
         let median = |scenario: &str, figure: &str, factor: f64, digits: usize| {
-            find(scenario, figure)
-                .map_or_else(String::new, |own| format!("{:.digits$}", own.median * factor))
+            find(scenario, figure).map_or_else(String::new, |own| format!("{:.digits$}", own.median * factor))
         };
         let _ = writeln!(
             out,

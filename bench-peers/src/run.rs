@@ -5,7 +5,9 @@ use std::process::Command;
 
 use anyhow::Context as _;
 use clap::ValueEnum as _;
-use millpond_load::{Figures, LoadOptions, Progress, Scenario, block_on, describe, measure_flush, sum_up};
+use millpond_load::{
+    Figures, LoadOptions, Processes, Progress, Scenario, block_on, describe, measure_flush, sum_up,
+};
 use serde_json::{Map, Value, json};
 
 use crate::RunOptions;
@@ -13,13 +15,13 @@ use crate::daemon::first_line;
 use crate::peers::beanstalkd::Beanstalkd;
 use crate::peers::millpond::Own;
 use crate::peers::nats::{Nats, Sync};
+use crate::peers::postgresql::{Database, OnDatabase, SETTINGS, load};
 use crate::peers::rabbitmq::Rabbitmq;
 use crate::peers::redis::Redis;
-use crate::peers::{Peer, Server, bullmq};
+use crate::peers::{Family, Peer, Server, program};
 
 /// The sends come last, since they leave messages behind.
-const SCENARIOS: [Scenario; 4] =
-    [Scenario::Lifecycle, Scenario::Batches, Scenario::Latency, Scenario::Sends];
+const SCENARIOS: [Scenario; 4] = [Scenario::Lifecycle, Scenario::Batches, Scenario::Latency, Scenario::Sends];
 
 pub(crate) fn run(options: &RunOptions) -> anyhow::Result<String> {
     let report = block_on(measure_all(options))?;
@@ -34,7 +36,9 @@ struct Measured {
 }
 
 async fn measure_all(options: &RunOptions) -> anyhow::Result<Value> {
-    let chosen = if options.peers.is_empty() { Peer::value_variants() } else { &options.peers };
+    let of_family = |peer: &&Peer| peer.family() == options.family;
+    let all: Vec<Peer> = Peer::value_variants().iter().filter(of_family).copied().collect();
+    let chosen = if options.peers.is_empty() { &all } else { &options.peers };
     let mut measured = Vec::new();
     for &peer in chosen {
         measured.push(Measured { peer, version: version(peer, options)?, rounds: Default::default() });
@@ -61,6 +65,12 @@ fn version(peer: Peer, options: &RunOptions) -> anyhow::Result<String> {
     let flag = |program: &Path, flag: &str| first_line(Command::new(program).arg(flag));
     match peer {
         Peer::Millpond => flag(&options.millpond, "--version"),
+        Peer::MillpondPostgresql => {
+            Ok(format!("{}, {}", flag(&options.millpond, "--version")?, server_version()?))
+        }
+        Peer::PgBoss => on_node("pg-boss"),
+        Peer::GraphileWorker => on_node("graphile-worker"),
+        Peer::Awa => Ok(pinned(concat!(env!("CARGO_MANIFEST_DIR"), "/awa/Cargo.toml"), "awa = \"=")?),
         Peer::Redis => flag(Path::new("redis-server"), "--version"),
         Peer::Bullmq => {
             let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/bullmq/package.json");
@@ -74,6 +84,30 @@ fn version(peer: Peer, options: &RunOptions) -> anyhow::Result<String> {
     }
 }
 
+/// The version of a library of Node's, and of the Node that runs it.
+fn on_node(library: &str) -> anyhow::Result<String> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/postgresql/");
+    let manifest: Value =
+        serde_json::from_str(&std::fs::read_to_string(format!("{directory}package.json"))?)?;
+    let version = manifest["dependencies"][library].as_str().unwrap_or_default();
+    let node = format!("{directory}node_modules/node/bin/node");
+    Ok(format!("{version}, Node {}", first_line(Command::new(node).arg("--version"))?))
+}
+
+fn pinned(manifest: &str, before: &str) -> anyhow::Result<String> {
+    let manifest = std::fs::read_to_string(manifest)?;
+    let version = manifest.split(before).nth(1).and_then(|rest| rest.split('"').next());
+    Ok(version.context("no version is pinned")?.to_owned())
+}
+
+/// Of the PostgreSQL that all of its family use, with its settings.
+fn server_version() -> anyhow::Result<String> {
+    let rows = Database::start()?.cluster().sql("postgres", "show server_version")?;
+    let version = rows.into_iter().flatten().next().flatten().context("it has a version")?;
+    let settings = SETTINGS.iter().map(|(name, value)| format!("{name} = {value}"));
+    Ok(format!("PostgreSQL {version} with {}", settings.collect::<Vec<_>>().join(", ")))
+}
+
 struct Turn<'a> {
     options: &'a RunOptions,
     progress: &'a Progress,
@@ -83,13 +117,29 @@ struct Turn<'a> {
 impl Turn<'_> {
     async fn measure(&self, peer: Peer) -> anyhow::Result<Vec<Figures>> {
         let made = tempfile::Builder::new().prefix("bench-peers-").tempdir_in(&self.options.directory)?;
-        let (directory, data_bytes): (PathBuf, _) = (made.path().canonicalize()?, self.options.load.data_bytes);
+        let (directory, data_bytes): (PathBuf, _) =
+            (made.path().canonicalize()?, self.options.load.data_bytes);
         match peer {
-            Peer::Millpond => {
-                self.all(&Own::start(&self.options.millpond, &directory, data_bytes)?).await
-            }
+            Peer::Millpond => self.all(&Own::start(&self.options.millpond, &directory, data_bytes)?).await,
             Peer::Redis => self.all(&Redis::start(&directory, data_bytes).await?).await,
-            Peer::Bullmq => self.all_bullmq(&Redis::start(&directory, data_bytes).await?).await,
+            Peer::Bullmq => {
+                let redis = Redis::start(&directory, data_bytes).await?;
+                let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bullmq/load.mjs");
+                let load = || {
+                    let mut node = tokio::process::Command::new("node");
+                    node.arg(script);
+                    node
+                };
+                self.all_by_program(load, &redis.port.to_string(), redis.processes()).await
+            }
+            Peer::MillpondPostgresql => {
+                self.all(&OnDatabase::start(&self.options.millpond, data_bytes)?).await
+            }
+            Peer::PgBoss | Peer::GraphileWorker | Peer::Awa => {
+                let database = Database::start()?;
+                let program = || load(peer, &self.options.awa);
+                self.all_by_program(program, &database.url(), database.processes()).await
+            }
             Peer::Rabbitmq => self.all(&Rabbitmq::start(&directory, data_bytes).await?).await,
             Peer::Beanstalkd => self.all(&Beanstalkd::start(&directory, data_bytes).await?).await,
             Peer::Nats | Peer::NatsSync => {
@@ -113,11 +163,16 @@ impl Turn<'_> {
         Ok(figures)
     }
 
-    async fn all_bullmq(&self, redis: &Redis) -> anyhow::Result<Vec<Figures>> {
+    async fn all_by_program(
+        &self,
+        load: impl Fn() -> tokio::process::Command,
+        target: &str,
+        server: Processes,
+    ) -> anyhow::Result<Vec<Figures>> {
         let mut figures = Vec::new();
         for scenario in SCENARIOS {
             self.progress.begin(format!("{}, {}", self.label, scenario.name()));
-            let measured = bullmq::measure(redis.port, redis.processes(), scenario, &self.options.load).await;
+            let measured = program::measure(load(), target, server, scenario, &self.options.load).await;
             figures.push(measured.with_context(|| scenario.name())?);
             self.progress.end();
         }
@@ -142,6 +197,7 @@ fn report(load: &LoadOptions, flushes: &[f64], measured: &[Measured]) -> Value {
     json!({
         "machine": describe(),
         "flush_p50_micros": flushes,
+        "family": if measured.iter().any(|own| own.peer.family() == Family::Postgresql) { "postgresql" } else { "servers" },
         "settings": {
             "seconds": load.seconds,
             "warm_up_seconds": load.warm_up,

@@ -11,12 +11,20 @@ pub enum Processes {
     One(u32),
     /// All of a process group: a server that is started through scripts, or is several processes.
     Group(u32),
+    /// A process and its children, those that have ended too: a PostgreSQL, by its first process.
+    Tree(u32),
+    /// A server, and the first process of the PostgreSQL that it stands on.
+    Beside(u32, u32),
 }
 
 impl Processes {
     /// Processor time so far, in microseconds. The kernel counts in ticks, of 10 ms as a rule.
     pub fn cpu_micros(self) -> u64 {
-        let ticks: u64 = self.ids().iter().map(|id| ticks(id)).sum();
+        let ended = match self {
+            Self::Tree(first) | Self::Beside(_, first) => ticks_of_ended(&first.to_string()),
+            _ => 0,
+        };
+        let ticks: u64 = self.ids().iter().map(|id| ticks(id)).sum::<u64>() + ended;
         ticks * 1_000_000 / rustix::param::clock_ticks_per_second().max(1)
     }
 
@@ -34,16 +42,26 @@ impl Processes {
         match self {
             Self::Own => vec!["self".to_owned()],
             Self::One(id) => vec![id.to_string()],
-            Self::Group(group) => members(group),
+            Self::Group(group) => those_with(GROUP, group),
+            Self::Tree(first) => tree(first),
+            Self::Beside(server, first) => [vec![server.to_string()], tree(first)].concat(),
         }
     }
 }
 
-fn members(group: u32) -> Vec<String> {
+/// Fields of [`stat`].
+const PARENT: usize = 1;
+const GROUP: usize = 2;
+
+fn tree(first: u32) -> Vec<String> {
+    [vec![first.to_string()], those_with(PARENT, first)].concat()
+}
+
+fn those_with(field: usize, value: u32) -> Vec<String> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let processes = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-    processes.filter(|id| stat_field(&stat(id), 2) == Some(u64::from(group))).collect()
+    processes.filter(|id| stat_field(&stat(id), field) == Some(u64::from(value))).collect()
 }
 
 /// The fields of `/proc/ID/stat` that follow the name, which may hold anything.
@@ -62,6 +80,12 @@ fn ticks(id: &str) -> u64 {
     stat_field(&stat, 11).unwrap_or(0) + stat_field(&stat, 12).unwrap_or(0)
 }
 
+/// cutime and cstime: of children that were waited for.
+fn ticks_of_ended(id: &str) -> u64 {
+    let stat = stat(id);
+    stat_field(&stat, 13).unwrap_or(0) + stat_field(&stat, 14).unwrap_or(0)
+}
+
 fn status_kib(id: &str, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -77,6 +101,8 @@ mod tests {
         let group = rustix::process::getpgrp().as_raw_nonzero().get();
         let group = Processes::Group(u32::try_from(group).expect("ids are positive"));
         assert!(group.ids().contains(&std::process::id().to_string()));
+        let parent = std::os::unix::process::parent_id();
+        assert!(Processes::Tree(parent).ids().contains(&std::process::id().to_string()));
         assert!(Processes::One(std::process::id()).peak_memory_kib() > 0);
         assert!(Processes::Own.memory_kib() > 0);
     }

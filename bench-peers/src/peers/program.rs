@@ -1,6 +1,5 @@
-//! BullMQ: its own library is the client, so the load is made by a Node process (`bullmq/load.mjs`).
+//! Peers whose own library is the client: the load is made by a program that speaks `node/measure.mjs`'s form.
 
-use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
@@ -9,34 +8,26 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{ChildStdout, Command};
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bullmq/load.mjs");
-
-/// Runs one scenario against a Redis.
+/// Runs one scenario of a load, `command`, against `target`, which is served by `server`.
 pub(crate) async fn measure(
-    port: u16,
-    redis: Processes,
+    mut command: Command,
+    target: &str,
+    server: Processes,
     scenario: Scenario,
     options: &LoadOptions,
 ) -> anyhow::Result<Figures> {
-    let mut command = Command::new("node");
-    command.arg(Path::new(SCRIPT)).arg(scenario.name());
-    for number in [
-        u64::from(port),
-        options.seconds,
-        options.warm_up,
-        options.connections,
-        options.data_bytes,
-        options.rate,
-    ] {
+    command.arg(scenario.name()).arg(target);
+    for number in [options.seconds, options.warm_up, options.connections, options.data_bytes, options.rate] {
         command.arg(number.to_string());
     }
-    let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().context("cannot run node")?;
+    let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn();
+    let child = child.as_mut().map_err(|error| anyhow::anyhow!("cannot run {command:?}: {error}"))?;
     let mut lines = BufReader::new(child.stdout.take().context("stdout is a pipe")?).lines();
     ensure!(next(&mut lines).await? == "begin", "the load did not begin");
-    let cpu = redis.cpu_micros();
+    let cpu = server.cpu_micros();
     let reached: Value = serde_json::from_str(&next(&mut lines).await?)?;
-    let cpu = redis.cpu_micros().saturating_sub(cpu) as f64;
-    let peak = redis.peak_memory_kib() as f64;
+    let cpu = server.cpu_micros().saturating_sub(cpu) as f64;
+    let peak = server.peak_memory_kib() as f64;
     ensure!(child.wait().await?.success(), "the load failed");
     let number = |name: &str| reached[name].as_f64().with_context(|| format!("no {name}"));
     let messages = number("messages")?;
