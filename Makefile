@@ -4,7 +4,7 @@
 LISTEN ?= 127.0.0.1:8400
 DATA_DIR ?= ./data
 
-.PHONY: run check test soak bench bench-peers
+.PHONY: run check test soak bench bench-peers bench-postgres
 
 # Builds, prints lines to paste, and serves.
 run:
@@ -32,3 +32,7 @@ bench:
 # Millpond beside other queue servers, which it installs; writes docs/benchmarks/peers.md. OPTIONS="--rounds 1" is shorter.
 bench-peers:
 	@scripts/bench-peers $(OPTIONS)
+
+# Millpond on PostgreSQL beside other queues there; writes docs/benchmarks/postgresql.md. OPTIONS="--rounds 1" is shorter.
+bench-postgres:
+	@scripts/bench-postgres $(OPTIONS)

@@ -34,10 +34,7 @@ impl OwnServer {
         Self::start_with(binary, |command| command.arg("--database-url").arg(url))
     }
 
-    fn start_with(
-        binary: &Path,
-        place: impl FnOnce(&mut Command) -> &mut Command,
-    ) -> anyhow::Result<Self> {
+    fn start_with(binary: &Path, place: impl FnOnce(&mut Command) -> &mut Command) -> anyhow::Result<Self> {
         let mut command = Command::new(binary);
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         // What the shell sets for a server must not change what is measured.
