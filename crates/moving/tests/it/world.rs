@@ -155,6 +155,8 @@ pub(crate) fn import_of(mut file: &[u8], into: &dyn StoreFactory) -> Result<Move
 pub(crate) fn moved(mut dump: MemoryDump) -> MemoryDump {
     dump.environment.leases_void_below = LeaseGeneration::HIGHEST;
     dump.commit = millpond_core::id::CommitSequence(0);
+    // Hints, which are not moved.
+    dump.low_water.clear();
     dump
 }
 

@@ -105,6 +105,7 @@ fn all_rows(connection: &Connection) -> Result<MemoryDump, Error> {
         runs,
         triggers,
         secret,
+        low_water: Vec::new(),
         external: Vec::new(),
         claims: Vec::new(),
     })
