@@ -8,7 +8,7 @@ use millpond_store_sqlite::Synchronous;
 
 use crate::seeds::{live_through, number, report};
 
-const SEEDS_BY_DEFAULT: u64 = 20;
+const SEEDS_BY_DEFAULT: u64 = 40;
 /// Cuts and commands that each seed has to have (design-holes B18).
 const CUTS_LEAST: u64 = 3;
 const COMMANDS_LEAST: u64 = 500;
