@@ -278,7 +278,6 @@ CREATE OR REPLACE FUNCTION millpond.allow_sql_settle(queue text, options jsonb D
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
- SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -349,7 +348,6 @@ CREATE OR REPLACE FUNCTION millpond.cancel(queue text, message_id text, options 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
- SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -394,7 +392,6 @@ CREATE OR REPLACE FUNCTION millpond.complete(message_id text, lease_generation b
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
- SET enable_seqscan TO 'off'
 AS $function$
 begin
     perform check_options(options, array['delivery', 'environment']);
@@ -462,7 +459,6 @@ CREATE OR REPLACE FUNCTION millpond.extend(message_id text, lease_generation big
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
- SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -500,7 +496,6 @@ CREATE OR REPLACE FUNCTION millpond.fail(message_id text, lease_generation bigin
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
- SET enable_seqscan TO 'off'
 AS $function$
 begin
     perform check_options(options, array['delivery', 'environment', 'retry_after']);
@@ -512,7 +507,6 @@ CREATE OR REPLACE FUNCTION millpond.grant_access(role name, environment text DEF
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
- SET enable_seqscan TO 'off'
 AS $function$
 declare
     target integer;
@@ -682,7 +676,6 @@ CREATE OR REPLACE FUNCTION millpond.revoke_access(role name, environment text DE
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
- SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_variable
 declare
@@ -700,7 +693,6 @@ CREATE OR REPLACE FUNCTION millpond.send(queue text, data jsonb, options jsonb D
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
- SET enable_seqscan TO 'off'
 AS $function$
 declare
     id text;
@@ -720,7 +712,6 @@ CREATE OR REPLACE FUNCTION millpond.send_batch(queue text, data jsonb[], options
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
- SET enable_seqscan TO 'off'
 AS $function$
 declare
     target integer;
@@ -746,7 +737,6 @@ CREATE OR REPLACE FUNCTION millpond.send_bytes(queue text, data bytea, options j
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
- SET enable_seqscan TO 'off'
 AS $function$
 declare
     id text;

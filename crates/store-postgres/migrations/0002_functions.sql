@@ -1,8 +1,7 @@
 -- What SQL may do. All of it takes part in the caller's transaction: rolled back, it never happened.
 --
 -- The functions run with the rights of the schema's owner and a pinned search path, and ask who called them. They never
--- lock a row that the server writes, so neither waits for the other. They turn sequential scans off: a session keeps the plan that it
--- made when a table was empty.
+-- lock a row that the server writes, so neither waits for the other.
 --
 -- Errors (SQLSTATE): MP010 the lease is not held any more; MP011 the transaction began before the message was taken; MP012 the
 -- queue's leases may not be ended by SQL yet; 42501 the role may not use the environment; 22023 an argument is not legal;
@@ -217,7 +216,7 @@ language sql immutable set search_path = @schema@, pg_temp as $$
 $$;
 
 create function send_batch(queue text, data jsonb[], options jsonb default '{}') returns setof text
-language plpgsql volatile security definer set search_path = @schema@, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
 declare
     target integer;
     item jsonb;
@@ -242,7 +241,7 @@ queue: name of a queue, or topics/NAME. data: JSON, at most 256 KiB each. option
 Answers the message ids. What cannot be known here is decided when the message is taken in and is never silent: it keeps its id and is found as cancelled, with the reason. Quotas do not refuse what is committed.';
 
 create function send(queue text, data jsonb, options jsonb default '{}') returns text
-language plpgsql volatile security definer set search_path = @schema@, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
 declare
     id text;
 begin
@@ -259,7 +258,7 @@ comment on function send(text, jsonb, jsonb) is
 'Sends one message to a queue or topic, as part of this transaction. Answers its id. See send_batch.';
 
 create function send_bytes(queue text, data bytea, options jsonb default '{}') returns text
-language plpgsql volatile security definer set search_path = @schema@, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
 declare
     id text;
 begin
@@ -332,7 +331,7 @@ begin
 end $$;
 
 create function complete(message_id text, lease_generation bigint, output jsonb default null, options jsonb default '{}') returns void
-language plpgsql volatile security definer set search_path = @schema@, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
 begin
     perform check_options(options, array['delivery', 'environment']);
     perform settle(message_id, lease_generation, 1::smallint, output, null, options);
@@ -342,7 +341,7 @@ comment on function complete(text, bigint, jsonb, jsonb) is
 The queue has to be allowed ahead by allow_sql_settle. options: environment; delivery (of a group''s lease).';
 
 create function fail(message_id text, lease_generation bigint, output jsonb default null, options jsonb default '{}') returns void
-language plpgsql volatile security definer set search_path = @schema@, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
 begin
     perform check_options(options, array['delivery', 'environment', 'retry_after']);
     perform settle(message_id, lease_generation, 2::smallint, output, option_millis(options, 'retry_after', 0, 604800), options);
@@ -351,7 +350,7 @@ comment on function fail(text, bigint, jsonb, jsonb) is
 'Ends a lease because the work failed, together with what this transaction writes. The message is tried again after the queue''s backoff, or after option retry_after (seconds, or an interval), or is dead if that was its last attempt. Raises as complete does.';
 
 create function extend(message_id text, lease_generation bigint, by interval, options jsonb default '{}') returns void
-language plpgsql volatile security definer set search_path = @schema@, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
 #variable_conflict use_column
 declare
     own xid8 := pg_current_xact_id();
@@ -386,7 +385,7 @@ comment on function extend(text, bigint, interval, jsonb) is
 'Makes a lease last longer, counted from when the server takes this in: after the commit of this transaction, within milliseconds. Does nothing then if the lease is not held any more. A transaction in which complete was called needs no extension.';
 
 create function cancel(queue text, message_id text, options jsonb default '{}') returns void
-language plpgsql volatile security definer set search_path = @schema@, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
 #variable_conflict use_column
 declare
     own xid8 := pg_current_xact_id();
@@ -410,7 +409,7 @@ comment on function cancel(text, text, jsonb) is
 'Ends a message before it is done, once this transaction is committed. Does nothing if it is done by then, or while an open transaction has completed it.';
 
 create function allow_sql_settle(queue text, options jsonb default '{}') returns void
-language plpgsql volatile security definer set search_path = @schema@, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
 #variable_conflict use_column
 declare
     own xid8 := pg_current_xact_id();
@@ -440,7 +439,7 @@ language sql immutable as $$
 $$;
 
 create function grant_access(role name, environment text default null) returns void
-language plpgsql volatile security definer set search_path = @schema@, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
 declare
     target integer;
     granted text;
@@ -460,7 +459,7 @@ comment on function grant_access(name, text) is
 'Lets a role use an environment (the default one, unless another is named) by SQL: grants it the functions and the views of this schema, and notes it in the table access. Only for the owner of the schema.';
 
 create function revoke_access(role name, environment text default null) returns void
-language plpgsql volatile security definer set search_path = @schema@, pg_temp set enable_seqscan = off as $$
+language plpgsql volatile security definer set search_path = @schema@, pg_temp as $$
 #variable_conflict use_variable
 declare
     target integer;
