@@ -1,11 +1,12 @@
 //! Takes grants back whose answer nobody got: ready again at the old place, counts and limits as before, the generation
-//! not reused (design-holes B13).
+//! not reused (design-holes B13). A lease that was extended since is somebody's.
 
 use crate::apply::Stop;
 use crate::change::RowKey;
 use crate::command::LeaseRef;
 use crate::id::Sequence;
 use crate::outcome::Outcome;
+use crate::row::Hold;
 use crate::stamp::Stamp;
 use crate::state::Core;
 
@@ -20,6 +21,10 @@ impl Core {
             let Some(row) = self.rows.live(lease.delivery) else { continue };
             let number = row.queue;
             if row.message_id() != lease.message || row.lease_generation != lease.generation {
+                continue;
+            }
+            // Somebody got it after all, or had it before who took it by the message's id, and was told for how long it is held.
+            if row.hold == Hold::Extended {
                 continue;
             }
             if self.return_lease(lease.delivery, stamp.now) {

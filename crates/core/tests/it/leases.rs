@@ -147,6 +147,23 @@ fn an_undone_grant_goes_back_to_its_old_place() {
 }
 
 #[test]
+fn a_grant_that_was_extended_is_somebodys_and_is_not_undone() {
+    check(
+        "create jobs
+        send a
+        -> sent
+        lease
+        -> a#1 deliveries=1 until=30
+        extend a#1 by=60
+        undo a#1
+        -> undone 0
+        held a#1
+        -> held until=60
+        ack a#1",
+    );
+}
+
+#[test]
 fn a_lease_named_twice_in_one_call_is_settled_once() {
     check(
         "create jobs

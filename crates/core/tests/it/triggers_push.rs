@@ -201,6 +201,54 @@ fn a_reserved_lease_goes_to_whoever_takes_the_message_by_its_id_once() {
 }
 
 #[test]
+fn a_look_at_a_reserved_lease_is_of_now_and_shows_it_as_it_would_be_given() {
+    check(
+        "create topics/t
+        create topics/t/groups/g
+        send a queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g timeout=10
+        -> a#1 deliveries=1 until=10
+        reserve a#1
+        after 5
+        take a queue=topics/t/groups/g look
+        -> a#2 deliveries=1 until=5
+        after 5
+        take a queue=topics/t/groups/g look
+        -> a#2 as before deliveries=2 until=10",
+    );
+}
+
+#[test]
+fn a_reservation_goes_back_if_who_took_it_never_heard_of_it_but_not_once_its_holder_extended_it() {
+    check(
+        "create topics/t
+        create topics/t/groups/g
+        send a queue=topics/t
+        -> sent
+        lease queue=topics/t/groups/g timeout=300
+        -> a#1 deliveries=1 until=300
+        reserve a#1
+        take a queue=topics/t/groups/g timeout=10
+        -> a#1 as before deliveries=1 until=10
+        extend a#1 by=60
+        undo a#1
+        -> undone 0
+        held a#1
+        -> held until=60
+        lease queue=topics/t/groups/g
+        -> nothing
+        reserve a#1
+        take a queue=topics/t/groups/g timeout=10
+        -> a#1 as before deliveries=1 until=10
+        undo a#1
+        -> undone 1
+        lease queue=topics/t/groups/g
+        -> a#2 deliveries=1 until=60",
+    );
+}
+
+#[test]
 fn a_reservation_that_nobody_takes_runs_out_or_ends_with_the_call() {
     check(
         "create topics/t

@@ -6,7 +6,7 @@ use millpond_core::outcome::WhyStale;
 use millpond_core::spec::{AtLimit, Gone};
 
 use crate::auditor::group_settle::Acked;
-use crate::auditor::{Answered, Auditor, Breach, Ended, Life, Message, Verdict, demand};
+use crate::auditor::{Answered, Auditor, Breach, Ended, Hold, Life, Message, Verdict, demand};
 
 impl Auditor {
     /// Whether a lease is certainly over, certainly held, or neither.
@@ -120,7 +120,11 @@ impl Auditor {
             let Some(grant) = message.grants.get_mut(&lease.generation) else { continue };
             let alive =
                 log.is_none_or(|log| log) && queues.get(&grant.queue).is_some_and(|queue| queue.alive);
-            let held = alive && grant.is_held(answered.stamp);
+            // It is somebody's.
+            if grant.hold == Hold::Extended {
+                continue;
+            }
+            let held = alive && grant.is_held(answered.stamp) && grant.hold != Hold::Unsure;
             certain += u64::from(held);
             if held {
                 grant.ended = Ended::Undone;
