@@ -211,8 +211,10 @@ impl Auditor {
         let open: Vec<Sequence> = open.map(|(sequence, _)| *sequence).collect();
         for sequence in open {
             let token = COPIES | sequence.0;
-            // It may have been removed since, by a commit that is there as well.
-            if stored.rows.contains_key(&token) || self.removals.contains_key(&sequence) {
+            // It may have been removed since, by a commit that is there as well. Then what it is a copy of has left its group.
+            let source = self.copies.get(&sequence).map(|copy| (copy.group, copy.source));
+            let given_up = source.is_some_and(|(group, source)| stored.row(Some(group), source).is_none());
+            if stored.rows.contains_key(&token) || given_up && self.removals.contains_key(&sequence) {
                 self.check_given_up(sequence, doubt, now)?;
                 self.copy_stays(sequence, index);
                 continue;
