@@ -159,6 +159,8 @@ pub(super) struct Stored<'a> {
     pub(super) progress: BTreeMap<(QueueNumber, Token), &'a DeliveryRow>,
     /// How far groups are with logs, by group and log.
     pub(super) reaches: BTreeMap<(QueueNumber, QueueNumber), Reach>,
+    /// Last leases of what groups had and only wait to have removed.
+    left: BTreeMap<(QueueNumber, Token), LeaseGeneration>,
 }
 
 impl<'a> Stored<'a> {
@@ -170,11 +172,9 @@ impl<'a> Stored<'a> {
             .iter()
             .map(|row| (row.sequence, auditor.token_named(row.sequence, &row.content)))
             .collect();
-        let live = dump
-            .deliveries
-            .iter()
-            .filter(|row| queues.get(&row.queue).is_some_and(|queue| !is_gone(row, queue)));
-        let (own, of_groups): (Vec<_>, Vec<_>) = live.partition(|row| !row.is_progress());
+        let is_live = |row: &&DeliveryRow| queues.get(&row.queue).is_some_and(|queue| !is_gone(row, queue));
+        let (live, gone): (Vec<_>, Vec<_>) = dump.deliveries.iter().partition(is_live);
+        let (own, of_groups): (Vec<_>, Vec<_>) = live.into_iter().partition(|row| !row.is_progress());
         let rows = own.into_iter().filter_map(|row| Some((*tokens.get(&row.sequence)?, row))).collect();
         let key = |row: &DeliveryRow| {
             // Its message may have left before it.
@@ -182,7 +182,9 @@ impl<'a> Stored<'a> {
             Some((auditor.place_of(row), *token))
         };
         let progress = of_groups.into_iter().filter_map(|row| Some((key(row)?, row))).collect();
-        Self { rows, progress, reaches: reaches(dump) }
+        let gone = gone.into_iter().filter(|row| row.is_progress());
+        let left = gone.filter_map(|row| Some((key(row)?, row.lease_generation))).collect();
+        Self { rows, progress, reaches: reaches(dump), left }
     }
 
     pub(super) fn row(&self, reader: Reader, token: Token) -> Option<&'a DeliveryRow> {
@@ -190,6 +192,11 @@ impl<'a> Stored<'a> {
             None => self.rows.get(&token).copied(),
             Some(group) => self.progress.get(&(group, token)).copied(),
         }
+    }
+
+    /// The last lease of what a group had, if that only waits to be removed: until then the environment tells it from others.
+    pub(super) fn last_lease(&self, reader: Reader, token: Token) -> Option<LeaseGeneration> {
+        self.left.get(&(reader?, token)).copied()
     }
 }
 

@@ -75,6 +75,8 @@ impl Auditor {
                 self.check_held(message, None, doubt, now)?;
                 if let Some(message) = self.delivery_mut(reader, token) {
                     message.leave(finished);
+                    message.base.generation =
+                        stored.last_lease(reader, token).unwrap_or(message.base.generation);
                 }
             }
             Some(row) => {
