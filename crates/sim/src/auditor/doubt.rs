@@ -41,7 +41,7 @@ impl<'a> Doubt<'a> {
         let unseen = auditor.unseen.iter().map(|(reader, message, _)| (*reader, *message));
         let mut doubt = Self { messages: unseen.collect(), ..Self::default() };
         for submitted in lost {
-            doubt.note(&submitted.command, auditor);
+            doubt.note(&submitted.command, submitted.index, auditor);
         }
         doubt.messages.extend(doubt.leases.iter().map(|(reader, message, _)| (*reader, *message)));
         doubt.messages.extend(doubt.afresh.iter().map(|message| (None, *message)));
@@ -59,7 +59,7 @@ impl<'a> Doubt<'a> {
         self.names.contains(name) || topic_of(name).is_some_and(|topic| self.names.contains(topic))
     }
 
-    fn note(&mut self, command: &'a Command, auditor: &Auditor) {
+    fn note(&mut self, command: &'a Command, since: u64, auditor: &Auditor) {
         match command {
             Command::CreateQueue(create) => {
                 self.names.insert(&create.name);
@@ -69,7 +69,7 @@ impl<'a> Doubt<'a> {
             }
             Command::Once(once) => {
                 self.calls.push(once);
-                self.note(&once.command, auditor);
+                self.note(&once.command, since, auditor);
             }
             Command::PauseQueue { queue }
             | Command::PurgeQueue { queue, .. }
@@ -84,10 +84,14 @@ impl<'a> Doubt<'a> {
                 // It may be another's lease that it got, and that is taken back.
                 let reader = auditor.reader_named(&lease.queue);
                 let own = auditor.delivery(reader, &lease.message).filter(|_| reader.is_some());
+                let named = |generation: &LeaseGeneration| (reader, lease.message, *generation);
                 let last = own.and_then(|own| own.grants.keys().next_back());
-                let last = last.map(|generation| (reader, lease.message, *generation));
-                self.undone.extend(last);
-                self.leases.extend(last);
+                self.undone.extend(last.map(named));
+                self.leases.extend(last.map(named));
+                // Another may have been granted since that one was over.
+                let grants = own.into_iter().flat_map(|own| &own.grants);
+                let reserved = grants.filter(|(_, grant)| grant.may_be_reserved(since));
+                self.leases.extend(reserved.map(|(generation, _)| named(generation)));
             }
             Command::MoveMessages(moves) => self.afresh.extend(&moves.messages),
             Command::Revive(revive) => self.afresh.extend(&revive.messages),
