@@ -135,8 +135,8 @@ pub struct Auditor {
     copies_told: Vec<(Sequence, DeliveryRow, CommitSequence)>,
     /// Triggers, and what pushes are signed with.
     pub triggers: TriggersModel,
-    /// Groups and messages that somebody asks for by their ids, and was not answered yet. Told by the harness.
-    taking: BTreeSet<(Box<str>, MessageId)>,
+    /// Groups and messages that somebody asks for by their ids, and was not answered yet, and since when. Told by the harness.
+    taking: BTreeMap<(Box<str>, MessageId), u64>,
     /// Messages by id.
     pub by_id: BTreeMap<MessageId, Token>,
     /// Sends with a key.
@@ -179,7 +179,7 @@ impl Auditor {
             copies: BTreeMap::new(),
             copies_told: Vec::new(),
             triggers: TriggersModel::default(),
-            taking: BTreeSet::new(),
+            taking: BTreeMap::new(),
             by_id: BTreeMap::new(),
             dedup: BTreeMap::new(),
             calls: BTreeMap::new(),

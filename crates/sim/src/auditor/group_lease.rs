@@ -209,9 +209,9 @@ impl Auditor {
         if skipped.is_some_and(|purged| granted_at <= *purged) {
             made.purged = Some(Timestamp::NEVER);
         }
+        let taken = self.progress.get(&(number, token)).is_some_and(|own| self.is_being_taken(own));
         let known = self.progress.entry((number, token)).or_insert(made);
-        let newer =
-            known.check_granted_again(asked.name, grant, self.taking.contains(&(asked.name.into(), id)))?;
+        let newer = known.check_granted_again(asked.name, grant, taken)?;
         let most = known.deliveries().1;
         demand!(
             newer || unseen || grant.delivery_count <= most + 1,

@@ -49,10 +49,15 @@ impl Grant {
 }
 
 impl Auditor {
-    /// Whether somebody asks for a delivery by the message's id and was not answered yet: a reservation may be that caller's.
+    /// Whether somebody asks for a delivery by the message's id and was not answered yet: a reservation that was there since then
+    /// may be that caller's. A lease that is none is nobody else's.
     pub(super) fn is_being_taken(&self, own: &Message) -> bool {
-        let group = own.reader.and_then(|group| self.queues.get(&group));
-        group.is_some_and(|group| self.taking.contains(&(group.name.clone(), own.id)))
+        let Some(group) = own.reader.and_then(|group| self.queues.get(&group)) else { return false };
+        let since = self.taking.get(&(group.name.clone(), own.id));
+        let perhaps = |since: u64| {
+            own.grants.values().any(|grant| !grant.is_settled() && grant.may_be_reserved(since))
+        };
+        since.is_some_and(|since| perhaps(*since))
     }
 
     /// What a group has of a message is a lease that nobody was told of, for sure.
@@ -293,7 +298,11 @@ impl Auditor {
     }
 
     /// Calls that ask for messages of groups by their ids and were not answered yet.
-    pub fn note_taking(&mut self, taking: impl Iterator<Item = (Box<str>, MessageId)>) {
-        self.taking = taking.collect();
+    pub fn note_taking(&mut self, taking: impl Iterator<Item = (Box<str>, MessageId, u64)>) {
+        self.taking.clear();
+        for (group, message, since) in taking {
+            let first = self.taking.entry((group, message)).or_insert(since);
+            *first = since.min(*first);
+        }
     }
 }

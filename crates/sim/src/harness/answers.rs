@@ -38,7 +38,9 @@ impl World {
             }
         }
         let taking = self.tickets.values().filter_map(|one| match &one.command {
-            Command::LeaseMessage(lease) if !lease.reading.look => Some((lease.queue.clone(), lease.message)),
+            Command::LeaseMessage(lease) if !lease.reading.look => {
+                Some((lease.queue.clone(), lease.message, one.index))
+            }
             _ => None,
         });
         self.auditor.note_taking(taking);
