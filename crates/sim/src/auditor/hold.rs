@@ -231,7 +231,8 @@ impl Auditor {
             && last.is_some_and(|last| last.may_be_reserved(answered.submitted.index));
         // Its answer waited for the content, and the lease may have ended meanwhile.
         let later = own.changed >= answered.submitted.index;
-        same && (later || (least..=most).contains(&grant.delivery_count))
+        let over = last.is_some_and(|last| last.is_over(answered.submitted.stamp));
+        same && (later || !over && (least..=most).contains(&grant.delivery_count))
             && within(grant.lease_until, (answered.submitted.stamp, answered.stamp))
     }
 
