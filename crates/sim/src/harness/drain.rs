@@ -7,6 +7,7 @@ use millpond_core::command::{
     DeleteQueue, Holder, Lease, Reading, Require, Settle, SettleAction, Settlement, TriggersOf, WaiterId,
 };
 use millpond_core::limits::{GROUP_UNUSED_MAX, IDEMPOTENCY_WINDOW_MAX};
+use millpond_core::spec::Order;
 
 use super::World;
 use crate::auditor::{Breach, Verdict, demand};
@@ -16,7 +17,8 @@ use crate::workload::is_poisoned;
 /// Rounds in which everything has to be worked off.
 const ROUNDS: u64 = 400;
 
-/// Long, because a group that may have one lease at a time would come to nothing else.
+/// When what fails for ever comes again where it keeps its place before the others, and a group that may have few leases at a time
+/// would come to nothing else.
 const POISONED_COMES_AGAIN_AFTER: Duration = Duration::from_secs(3_600);
 
 impl World {
@@ -78,7 +80,7 @@ impl World {
                     queue: hand.queue.clone(),
                     lease: hand.lease,
                     action: if is_poisoned(&self.auditor, &hand.lease.message) {
-                        SettleAction::Nack(Some(POISONED_COMES_AGAIN_AFTER))
+                        SettleAction::Nack(Some(self.poisoned_waits(&hand.queue)))
                     } else {
                         SettleAction::Ack
                     },
@@ -92,6 +94,11 @@ impl World {
         }
         self.workload.retired.extend(hands);
         self.rest()
+    }
+
+    fn poisoned_waits(&self, group: &str) -> Duration {
+        let order = self.auditor.queue(group).map(|group| group.spec.order);
+        if order == Some(Order::Sent) { POISONED_COMES_AGAIN_AFTER } else { Duration::ZERO }
     }
 
     fn lease_all(&mut self, queue: Box<str>) {
