@@ -3,6 +3,7 @@
 //! `run` starts each server on a free port of 127.0.0.1 with a directory of its own, measures, stops it, and prints JSON;
 //! `render` makes one table of one or more such runs.
 
+mod alone;
 mod daemon;
 mod peers;
 mod render;
@@ -15,6 +16,9 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use millpond_load::LoadOptions;
 
+use crate::alone::held::HeldOptions;
+use crate::alone::passed::PassedOptions;
+use crate::alone::sql::SqlOptions;
 use crate::peers::{Family, Peer};
 
 #[derive(Parser)]
@@ -28,6 +32,12 @@ struct Cli {
 enum Command {
     /// Measure and print JSON
     Run(RunOptions),
+    /// Sends by SQL beside plain inserts
+    Sql(SqlOptions),
+    /// How large the tables are after many messages have passed
+    Passed(PassedOptions),
+    /// A load while another transaction is open, with a restart of the server in the middle
+    Held(HeldOptions),
     /// Print a table, in Markdown, of what several runs with the same settings measured
     Render {
         /// What `run` printed
@@ -69,6 +79,9 @@ struct RunOptions {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(options) => run::run(&options),
+        Command::Sql(options) => alone::sql::run(&options),
+        Command::Passed(options) => alone::passed::run(&options),
+        Command::Held(options) => alone::held::run(&options),
         Command::Render { files } => render::run(&files),
     };
     let printed = done.and_then(|text| Ok(std::io::stdout().lock().write_all(text.as_bytes())?));

@@ -11,6 +11,8 @@ pub(crate) mod redis;
 use clap::ValueEnum;
 use millpond_load::{Processes, System};
 
+use self::postgresql::Database;
+
 /// A server and its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Peer {
@@ -97,7 +99,7 @@ impl Peer {
                 "its Node library: `addJob` or `addJobs`, `run` with a local queue of 500 and batched completions, 32 connections"
             }
             Self::Awa => {
-                "its Rust library: `insert_with` or `insert_many_copy`, its workers without deadlines, 32 connections"
+                "its Rust library: `insert_with` or `enqueue_params_copy`, its workers without deadlines, 80 connections"
             }
         }
     }
@@ -109,6 +111,11 @@ pub(crate) trait Server {
 
     /// What its processor time and memory are counted from.
     fn processes(&self) -> Processes;
+
+    /// The database that its messages are in, if it is one of ours.
+    fn database(&self) -> Option<&Database> {
+        None
+    }
 
     /// A new queue for so many callers.
     async fn queue(&self, name: &str, callers: u64) -> anyhow::Result<Self::Queue>;

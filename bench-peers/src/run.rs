@@ -101,7 +101,7 @@ fn pinned(manifest: &str, before: &str) -> anyhow::Result<String> {
 }
 
 /// Of the PostgreSQL that all of its family use, with its settings.
-fn server_version() -> anyhow::Result<String> {
+pub(crate) fn server_version() -> anyhow::Result<String> {
     let rows = Database::start()?.cluster().sql("postgres", "show server_version")?;
     let version = rows.into_iter().flatten().next().flatten().context("it has a version")?;
     let settings = SETTINGS.iter().map(|(name, value)| format!("{name} = {value}"));
@@ -130,7 +130,7 @@ impl Turn<'_> {
                     node.arg(script);
                     node
                 };
-                self.all_by_program(load, &redis.port.to_string(), redis.processes()).await
+                self.all_by_program(load, &redis.port.to_string(), redis.processes(), None).await
             }
             Peer::MillpondPostgresql => {
                 self.all(&OnDatabase::start(&self.options.millpond, data_bytes)?).await
@@ -138,7 +138,7 @@ impl Turn<'_> {
             Peer::PgBoss | Peer::GraphileWorker | Peer::Awa => {
                 let database = Database::start()?;
                 let program = || load(peer, &self.options.awa);
-                self.all_by_program(program, &database.url(), database.processes()).await
+                self.all_by_program(program, &database.url(), database.processes(), Some(&database)).await
             }
             Peer::Rabbitmq => self.all(&Rabbitmq::start(&directory, data_bytes).await?).await,
             Peer::Beanstalkd => self.all(&Beanstalkd::start(&directory, data_bytes).await?).await,
@@ -153,12 +153,12 @@ impl Turn<'_> {
     async fn all<S: Server>(&self, server: &S) -> anyhow::Result<Vec<Figures>> {
         let mut figures = Vec::new();
         for scenario in SCENARIOS {
-            self.progress.begin(format!("{}, {}", self.label, scenario.name()));
-            let queue = server.queue(scenario.name(), self.options.load.connections).await?;
-            let processes = Some(server.processes());
-            let measured = scenario.measure(&queue, &self.options.load, processes, self.progress).await;
-            figures.push(measured.with_context(|| scenario.name())?);
-            self.progress.end();
+            let measured = async {
+                let queue = server.queue(scenario.name(), self.options.load.connections).await?;
+                let processes = Some(server.processes());
+                scenario.measure(&queue, &self.options.load, processes, self.progress).await
+            };
+            figures.push(self.one(scenario, server.database(), measured).await?);
         }
         Ok(figures)
     }
@@ -168,14 +168,33 @@ impl Turn<'_> {
         load: impl Fn() -> tokio::process::Command,
         target: &str,
         server: Processes,
+        database: Option<&Database>,
     ) -> anyhow::Result<Vec<Figures>> {
         let mut figures = Vec::new();
         for scenario in SCENARIOS {
-            self.progress.begin(format!("{}, {}", self.label, scenario.name()));
-            let measured = program::measure(load(), target, server, scenario, &self.options.load).await;
-            figures.push(measured.with_context(|| scenario.name())?);
-            self.progress.end();
+            let measured = program::measure(load(), target, server, scenario, &self.options.load);
+            figures.push(self.one(scenario, database, measured).await?);
         }
+        Ok(figures)
+    }
+
+    /// One scenario, and what the database has grown by for each message.
+    async fn one(
+        &self,
+        scenario: Scenario,
+        database: Option<&Database>,
+        measured: impl Future<Output = anyhow::Result<Figures>>,
+    ) -> anyhow::Result<Figures> {
+        self.progress.begin(format!("{}, {}", self.label, scenario.name()));
+        let before = database.map(Database::stored_bytes).transpose()?;
+        let mut figures = measured.await.with_context(|| scenario.name())?;
+        if let (Some(database), Some(before)) = (database, before) {
+            let seconds = self.options.load.measured() + self.options.load.warm_up();
+            let messages = figures.messages_per_second * seconds.as_secs_f64();
+            let grown = database.stored_bytes()? - before;
+            figures.further.push(("database_bytes_per_message", grown / messages.max(1.0)));
+        }
+        self.progress.end();
         Ok(figures)
     }
 }

@@ -278,6 +278,8 @@ CREATE OR REPLACE FUNCTION millpond.allow_sql_settle(queue text, options jsonb D
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -338,7 +340,6 @@ CREATE OR REPLACE FUNCTION millpond.caller()
  RETURNS name
  LANGUAGE sql
  STABLE
- SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
     select case current_setting('role') when 'none' then session_user else current_setting('role')::name end
 $function$;
@@ -348,6 +349,8 @@ CREATE OR REPLACE FUNCTION millpond.cancel(queue text, message_id text, options 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -392,6 +395,8 @@ CREATE OR REPLACE FUNCTION millpond.complete(message_id text, lease_generation b
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
 begin
     perform check_options(options, array['delivery', 'environment']);
@@ -420,18 +425,21 @@ CREATE OR REPLACE FUNCTION millpond.environment_number(environment_name text)
  RETURNS integer
  LANGUAGE plpgsql
  STABLE
- SET search_path TO 'millpond', 'pg_temp'
 AS $function$
 declare
     wanted text := coalesce(environment_name, nullif(current_setting('millpond.environment', true), ''),
                             'orgs/default/projects/default/envs/default');
     found_number integer;
+    may_all boolean := is_operator();
 begin
     select e.number into found_number from environment e where e.name = wanted;
-    if found_number is null or not (is_operator() or exists (
+    if found_number is not null and may_all then
+        return found_number;
+    end if;
+    if found_number is null or not exists (
         select from access a join pg_roles r on r.rolname = a.role
-        where a.environment = found_number and pg_has_role(caller(), r.oid, 'usage'))) then
-        if found_number is null and is_operator() then
+        where a.environment = found_number and pg_has_role(caller(), r.oid, 'usage')) then
+        if found_number is null and may_all then
             raise exception using errcode = '42704', message = format('there is no environment %s', wanted),
                 hint = 'The server makes its default environment when it starts, and those of its regions.';
         end if;
@@ -444,8 +452,7 @@ end $function$;
 CREATE OR REPLACE FUNCTION millpond.event_attributes(id text, options jsonb)
  RETURNS text
  LANGUAGE sql
- IMMUTABLE
- SET search_path TO 'millpond', 'pg_temp'
+ STABLE
 AS $function$
     select format('{"id":%s,"source":%s,"type":%s%s,"datacontenttype":%s}',
         to_json(coalesce(options ->> 'id', id)), to_json(coalesce(options ->> 'source', 'sql')),
@@ -459,6 +466,8 @@ CREATE OR REPLACE FUNCTION millpond.extend(message_id text, lease_generation big
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -496,6 +505,8 @@ CREATE OR REPLACE FUNCTION millpond.fail(message_id text, lease_generation bigin
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
 begin
     perform check_options(options, array['delivery', 'environment', 'retry_after']);
@@ -507,6 +518,8 @@ CREATE OR REPLACE FUNCTION millpond.grant_access(role name, environment text DEF
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
 declare
     target integer;
@@ -526,12 +539,12 @@ end $function$;
 
 CREATE OR REPLACE FUNCTION millpond.is_operator()
  RETURNS boolean
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE
- SET search_path TO 'millpond', 'pg_temp'
 AS $function$
-    select pg_has_role(caller(), (select nspowner from pg_namespace where nspname = 'millpond'), 'usage')
-$function$;
+begin
+    return pg_has_role(caller(), (select nspowner from pg_namespace where nspname = 'millpond'), 'usage');
+end $function$;
 
 CREATE OR REPLACE FUNCTION millpond.message_id(sent_at bigint, sequence bigint, nonce bigint)
  RETURNS text
@@ -588,7 +601,6 @@ $function$;
 CREATE OR REPLACE FUNCTION millpond.put_message(target integer, queue text, attributes text, data_kind smallint, data bytea, options jsonb)
  RETURNS text
  LANGUAGE plpgsql
- SET search_path TO 'millpond', 'pg_temp'
 AS $function$
 #variable_conflict use_variable
 declare
@@ -676,6 +688,8 @@ CREATE OR REPLACE FUNCTION millpond.revoke_access(role name, environment text DE
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
 #variable_conflict use_variable
 declare
@@ -693,6 +707,8 @@ CREATE OR REPLACE FUNCTION millpond.send(queue text, data jsonb, options jsonb D
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
 declare
     id text;
@@ -712,6 +728,8 @@ CREATE OR REPLACE FUNCTION millpond.send_batch(queue text, data jsonb[], options
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
 declare
     target integer;
@@ -737,6 +755,8 @@ CREATE OR REPLACE FUNCTION millpond.send_bytes(queue text, data bytea, options j
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
 declare
     id text;
@@ -752,7 +772,6 @@ end $function$;
 CREATE OR REPLACE FUNCTION millpond.settle(message_id text, lease_generation bigint, kind smallint, output jsonb, delay bigint, options jsonb)
  RETURNS void
  LANGUAGE plpgsql
- SET search_path TO 'millpond', 'pg_temp'
 AS $function$
 #variable_conflict use_column
 declare
@@ -820,7 +839,6 @@ $function$;
 CREATE OR REPLACE FUNCTION millpond.wake()
  RETURNS void
  LANGUAGE plpgsql
- SET search_path TO 'millpond', 'pg_temp'
 AS $function$
 begin
     if exists (select from watcher where asleep) then

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use awa::model::{QueueStorage, QueueStorageConfig};
 use awa::{Client, InsertOpts, JobArgs, JobResult, QueueConfig};
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
@@ -16,8 +17,10 @@ use sqlx::postgres::PgPoolOptions;
 const BATCH: usize = 100;
 /// Workers of the scenario latency, as many as it has unless told otherwise: with the four of the others it does not keep up.
 const HANDLERS: u32 = 50;
-const POOL: u32 = 32;
-const QUEUE: &str = "bench";
+/// A connection for each of 64 callers, and what its own tasks need.
+const POOL: u32 = 80;
+/// Its statistics for people are of no use here.
+const STATISTICS: Duration = Duration::from_secs(300);
 
 #[derive(Serialize, Deserialize, JobArgs)]
 struct Task {
@@ -50,6 +53,7 @@ fn now() -> u64 {
 struct Load {
     scenario: String,
     pool: PgPool,
+    storage: QueueStorage,
     callers: usize,
     filler: String,
     rate: u64,
@@ -69,6 +73,7 @@ async fn main() -> anyhow::Result<()> {
     let load = Arc::new(Load {
         scenario: scenario.clone(),
         pool,
+        storage: QueueStorage::new(QueueStorageConfig::default())?,
         callers: callers.parse()?,
         filler: ('a'..='z').cycle().take(data_bytes.parse::<usize>()?).collect(),
         rate: rate.parse()?,
@@ -88,14 +93,15 @@ impl Load {
     }
 
     async fn send(&self, stamp: u64, count: usize) -> anyhow::Result<()> {
-        let options = || InsertOpts { queue: QUEUE.into(), ..InsertOpts::default() };
+        let options = || InsertOpts { queue: self.scenario.clone(), ..InsertOpts::default() };
+        let task = self.task(stamp);
         if count == 1 {
-            awa::insert_with(&self.pool, &self.task(stamp), options()).await?;
+            awa::insert_with(&self.pool, &task, options()).await?;
         } else {
-            let task = self.task(stamp);
+            // What its documents prefer for many.
             let jobs = (0..count).map(|_| awa::model::insert::params_with(&task, options()));
             let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
-            awa::insert_many_copy_from_pool(&self.pool, &jobs).await?;
+            self.storage.enqueue_params_copy(&self.pool, &jobs).await?;
         }
         Ok(())
     }
@@ -118,7 +124,9 @@ impl Load {
         let config =
             QueueConfig { max_workers: workers, deadline_duration: Duration::ZERO, ..QueueConfig::default() };
         let client = Client::builder(self.pool.clone())
-            .queue(QUEUE, config)
+            .queue(self.scenario.clone(), config)
+            .queue_stats_interval(STATISTICS)
+            .runtime_snapshot_interval(STATISTICS)
             .register::<Task, _, _>(move |task, _context| {
                 let (load, done) = (Arc::clone(&load), Arc::clone(&done));
                 async move {

@@ -26,13 +26,19 @@ pub(crate) struct Database {
 impl Database {
     pub(crate) fn start() -> anyhow::Result<Self> {
         let cluster = Cluster::start_with(&SETTINGS)?;
-        let pid = std::fs::read_to_string(cluster.data_dir().join("postmaster.pid"))?;
-        let postmaster = pid.lines().next().context("it names its process")?.trim().parse()?;
+        let postmaster = cluster.process_id().context("it runs")?;
         Ok(Self { cluster, postmaster })
     }
 
     pub(crate) fn url(&self) -> String {
         self.cluster.url("postgres")
+    }
+
+    /// Of all that its database keeps, without the log.
+    pub(crate) fn stored_bytes(&self) -> anyhow::Result<f64> {
+        let rows = self.cluster.sql("postgres", "select pg_database_size(current_database())")?;
+        let bytes = rows.into_iter().flatten().next().flatten().context("a database has a size")?;
+        Ok(bytes.parse()?)
     }
 
     pub(crate) fn cluster(&self) -> &Cluster {
@@ -64,13 +70,13 @@ impl OnDatabase {
         &self.server
     }
 
-    pub(crate) fn database(&self) -> &Database {
-        &self.database
+    /// Stops the server.
+    pub(crate) fn stop(&mut self) -> anyhow::Result<()> {
+        self.server.stop()
     }
 
-    /// In its place, on the same data.
-    pub(crate) fn restart(&mut self, binary: &Path) -> anyhow::Result<()> {
-        self.server.stop()?;
+    /// Starts another in its place.
+    pub(crate) fn start_again(&mut self, binary: &Path) -> anyhow::Result<()> {
         self.server = OwnServer::on_database(binary, &self.database.url())?;
         Ok(())
     }
@@ -78,6 +84,10 @@ impl OnDatabase {
 
 impl Server for OnDatabase {
     type Queue = Millpond;
+
+    fn database(&self) -> Option<&Database> {
+        Some(&self.database)
+    }
 
     fn processes(&self) -> Processes {
         Processes::Beside(self.server.id(), self.database.postmaster)

@@ -18,6 +18,23 @@ pub enum Processes {
 }
 
 impl Processes {
+    /// The queue's server alone; none where the queue is in PostgreSQL and its clients.
+    pub fn server(self) -> Option<Self> {
+        match self {
+            Self::Tree(_) => None,
+            Self::Beside(server, _) => Some(Self::One(server)),
+            other => Some(other),
+        }
+    }
+
+    /// The PostgreSQL alone, if there is one.
+    pub fn database(self) -> Option<Self> {
+        match self {
+            Self::Tree(first) | Self::Beside(_, first) => Some(Self::Tree(first)),
+            _ => None,
+        }
+    }
+
     /// Processor time so far, in microseconds. The kernel counts in ticks, of 10 ms as a rule.
     pub fn cpu_micros(self) -> u64 {
         let ended = match self {

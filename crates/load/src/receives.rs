@@ -8,10 +8,10 @@ use hyper::{Method, StatusCode, Uri};
 use tokio::time::MissedTickBehavior;
 
 use crate::http::Connection;
-use crate::loops::{Tally, Tasks, measure};
 use crate::options::LoadOptions;
 use crate::process::Processes;
 use crate::progress::Progress;
+use crate::running::{Running, Tally};
 use crate::statistics::Figures;
 use crate::system::Stamp;
 
@@ -30,12 +30,11 @@ pub(crate) async fn empty_receives(
     let uri: Uri = "/api/v3/topic/bench-empty/consumer/workers".parse()?;
     let connections = u32::try_from(options.connections)?;
     let every = Duration::from_secs(1) * connections / u32::try_from(options.receive_rate)?;
-    let tally = Tally::shared();
-    let mut tasks = Tasks::new();
+    let mut running = Running::default();
     for number in 0..connections {
-        let (mut connection, tally, uri) = (Connection::open(authority).await?, tally.clone(), uri.clone());
+        let (mut connection, tally, uri) = (Connection::open(authority).await?, running.tally(), uri.clone());
         let begin = tokio::time::Instant::now() + every * number / connections;
-        tasks.spawn(async move {
+        running.spawn(async move {
             let mut clock = tokio::time::interval_at(begin, every);
             clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
             loop {
@@ -44,7 +43,7 @@ pub(crate) async fn empty_receives(
             }
         });
     }
-    measure(tasks, &tally, options, server, progress).await
+    running.measure(options, server, progress).await
 }
 
 async fn receive_nothing(connection: &mut Connection, uri: &Uri, tally: &Tally) -> anyhow::Result<()> {

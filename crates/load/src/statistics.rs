@@ -34,6 +34,8 @@ pub struct Figures {
     pub p99_micros: f64,
     /// The server's processor time a message, in microseconds; none where its process is not known.
     pub server_cpu_micros: Option<f64>,
+    /// The same of the PostgreSQL that the queue is in.
+    pub database_cpu_micros: Option<f64>,
     /// The load generator's processor time a message, in microseconds.
     pub load_cpu_micros: f64,
     /// The server's highest resident memory, in KiB.
@@ -52,6 +54,7 @@ impl Figures {
             ("load_cpu_micros_per_message", self.load_cpu_micros),
         ];
         named.extend(self.server_cpu_micros.map(|value| ("server_cpu_micros_per_message", value)));
+        named.extend(self.database_cpu_micros.map(|value| ("database_cpu_micros_per_message", value)));
         named.extend(self.server_peak_memory_kib.map(|value| ("server_peak_memory_kib", value)));
         named.extend_from_slice(&self.further);
         named

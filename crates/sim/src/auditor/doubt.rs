@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_core::Command;
-use millpond_core::command::{LeaseRef, NewMessage, Once, Send, SettleAction, UpdateQueue};
+use millpond_core::command::{LeaseMessage, LeaseRef, NewMessage, Once, Send, SettleAction, UpdateQueue};
 use millpond_core::id::{LeaseGeneration, MessageId, QueueNumber, Sequence};
 use millpond_core::row::{DeliveryRow, DeliveryState, QueueRow};
 use millpond_core::time::Timestamp;
@@ -81,17 +81,7 @@ impl<'a> Doubt<'a> {
             }
             Command::FinishUpload(finish) => self.sends.push(&finish.send),
             Command::LeaseMessage(lease) if !lease.reading.look => {
-                // It may be another's lease that it got, and that is taken back.
-                let reader = auditor.reader_named(&lease.queue);
-                let own = auditor.delivery(reader, &lease.message).filter(|_| reader.is_some());
-                let named = |generation: &LeaseGeneration| (reader, lease.message, *generation);
-                let last = own.and_then(|own| own.grants.keys().next_back());
-                self.undone.extend(last.map(named));
-                self.leases.extend(last.map(named));
-                // Another may have been granted since that one was over.
-                let grants = own.into_iter().flat_map(|own| &own.grants);
-                let reserved = grants.filter(|(_, grant)| grant.may_be_reserved(since));
-                self.leases.extend(reserved.map(|(generation, _)| named(generation)));
+                self.note_taken(lease, since, auditor);
             }
             Command::MoveMessages(moves) => self.afresh.extend(&moves.messages),
             Command::Revive(revive) => self.afresh.extend(&revive.messages),
@@ -131,6 +121,20 @@ impl<'a> Doubt<'a> {
             | Command::TakeExternal(_)
             | Command::Tick => {}
         }
+    }
+
+    /// It may be another's lease that somebody got who asked by the message's id, and that is taken back.
+    fn note_taken(&mut self, lease: &LeaseMessage, since: u64, auditor: &Auditor) {
+        let reader = auditor.reader_named(&lease.queue);
+        let own = auditor.delivery(reader, &lease.message).filter(|_| reader.is_some());
+        let named = |generation: &LeaseGeneration| (reader, lease.message, *generation);
+        let last = own.and_then(|own| own.grants.keys().next_back());
+        self.undone.extend(last.map(named));
+        self.leases.extend(last.map(named));
+        // Another may have been granted since that one was over.
+        let grants = own.into_iter().flat_map(|own| &own.grants);
+        let reserved = grants.filter(|(_, grant)| grant.may_be_reserved(since));
+        self.leases.extend(reserved.map(|(generation, _)| named(generation)));
     }
 
     /// Changes of this queue that may have been made. A partition has the policies of its topic.

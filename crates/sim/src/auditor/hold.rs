@@ -54,9 +54,8 @@ impl Auditor {
     pub(super) fn is_being_taken(&self, own: &Message) -> bool {
         let Some(group) = own.reader.and_then(|group| self.queues.get(&group)) else { return false };
         let since = self.taking.get(&(group.name.clone(), own.id));
-        let perhaps = |since: u64| {
-            own.grants.values().any(|grant| !grant.is_settled() && grant.may_be_reserved(since))
-        };
+        let perhaps =
+            |since: u64| own.grants.values().any(|grant| !grant.is_settled() && grant.may_be_reserved(since));
         since.is_some_and(|since| perhaps(*since))
     }
 
