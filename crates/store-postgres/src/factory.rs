@@ -103,11 +103,15 @@ impl PostgresFactory {
         let hold = place.presence.hold().ok_or_else(not_held)?;
         self.create(session, name)?;
         let identity = Identity::of(session)?;
+        if !place.presence.is_in(&identity) {
+            return Err(not_held());
+        }
         let open = OpenStore::new(place, name);
         let taken = take_over(session, name, &identity, place)?;
         let opened = read_all(session, &taken)?;
-        open.note(Seen { epoch: taken.epoch, commit: taken.commit });
-        Ok((Box::new(PostgresStore::new(open, taken.number, taken.epoch, hold)), opened))
+        let seen = Seen { epoch: taken.epoch, commit: taken.commit };
+        open.begin(seen);
+        Ok((Box::new(PostgresStore::new(open, taken.number, seen, hold)), opened))
     }
 }
 
@@ -239,15 +243,16 @@ impl OpenStore {
         Self { place: Arc::clone(place), name: name.to_owned() }
     }
 
+    /// What was seen before is of another epoch, be it a later one of a database that went back.
+    fn begin(&self, seen: Seen) {
+        lock(&self.place.identity_seen).insert(self.name.clone(), seen);
+    }
+
     /// Remembers what was seen durable, so that a database that goes back in time is noticed.
     pub(crate) fn note(&self, seen: Seen) {
         let mut all = lock(&self.place.identity_seen);
-        match all.get_mut(&self.name) {
-            Some(known) if known.epoch > seen.epoch => {}
-            Some(known) => *known = seen,
-            None => {
-                all.insert(self.name.clone(), seen);
-            }
+        if let Some(known) = all.get_mut(&self.name).filter(|known| known.epoch == seen.epoch) {
+            *known = seen;
         }
     }
 }
