@@ -3,11 +3,13 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, ensure};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// What a process sees that nobody else does.
 #[derive(Debug)]
@@ -73,13 +75,23 @@ impl Apart {
         words
     }
 
-    /// The network as a file; a thread may move into it.
+    /// Works on this network. What is started there stays there, and connections that are opened do.
     ///
     /// # Errors
     /// It has none, or it is gone.
-    pub fn network(&self) -> anyhow::Result<fs::File> {
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         ensure!(self.has_network, "it has no network of its own");
-        fs::File::open(format!("/proc/{}/ns/net", self.holder.id())).context("the network is gone")
+        let network = fs::File::open(format!("/proc/{}/ns/net", self.holder.id()));
+        let network = network.context("the network is gone")?;
+        // Each thread has its network; this one goes on with its own.
+        let done = std::thread::scope(|scope| {
+            let moved = scope.spawn(|| {
+                move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+                anyhow::Ok(work())
+            });
+            moved.join()
+        });
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     fn hold(kind: &str, first: &str, has_files: bool, has_network: bool) -> anyhow::Result<Self> {

@@ -3,6 +3,7 @@
 mod recovery;
 mod standby;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
@@ -29,6 +30,15 @@ const TAKEN: &str = "Address already in use";
 
 pub use recovery::{Base, Moment};
 
+/// What of a cluster has little room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Tables and all else that is not the log.
+    Data,
+    /// The write-ahead log.
+    Log,
+}
+
 /// A PostgreSQL of one's own. Dropped, it and its data are gone.
 #[derive(Debug)]
 pub struct Cluster {
@@ -37,6 +47,7 @@ pub struct Cluster {
     guard: Option<Guard>,
     installation: Installation,
     directory: PathBuf,
+    data: PathBuf,
     port: u16,
     settings: Vec<(String, String)>,
     /// It follows another one, and was not promoted yet.
@@ -79,16 +90,23 @@ impl Cluster {
         Ok(own)
     }
 
-    /// The same with its data on a file system of so many MiB.
+    /// The same with its data, or its log, on a file system of so many MiB; the rest is not.
     ///
     /// # Errors
     /// As [`Cluster::start`].
-    pub fn start_in_room(mebibytes: u32, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+    pub fn start_in_room(part: Part, mebibytes: u32, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
         let mut own = Self::without_data(settings)?;
-        let room = own.directory.join("room");
+        let room = own.room();
         fs::create_dir(&room).context("a directory cannot be made")?;
         own.installation.apart = Some(Arc::new(Apart::with_room(&room, mebibytes)?));
-        own.initialize()?;
+        let log = match part {
+            Part::Data => {
+                own.data = room.join("data");
+                own.directory.join("wal")
+            }
+            Part::Log => room.join("wal"),
+        };
+        own.initialize_with(&["--waldir".as_ref(), log.as_os_str()])?;
         own.run_on_free_port()?;
         Ok(own)
     }
@@ -99,12 +117,14 @@ impl Cluster {
         let directory = tempfile::Builder::new().prefix("millpond-postgres-").tempdir();
         let directory = directory.context("no directory can be made")?.keep();
         let guard = Guard::start(&directory, &[directory.join("data"), directory.join("room/data")]);
+        let data = directory.join("data");
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let own = Self {
             postmaster: None,
             guard: Some(guard.context("sh cannot be run")?),
             installation,
             directory,
+            data,
             port: 0,
             settings: settings.collect(),
             is_standby: false,
@@ -122,8 +142,7 @@ impl Cluster {
 
     /// The data directory.
     pub fn data_dir(&self) -> PathBuf {
-        let room = self.directory.join("room");
-        if room.is_dir() { room.join("data") } else { self.directory.join("data") }
+        self.data.clone()
     }
 
     /// A file on the file system of [`Cluster::start_in_room`], as the caller finds it.
@@ -132,7 +151,11 @@ impl Cluster {
     /// It has no room of its own.
     pub fn in_room(&self, name: &str) -> anyhow::Result<PathBuf> {
         let apart = self.installation.apart.as_ref().context("it has no room of its own")?;
-        Ok(apart.seen_from_outside(&self.directory.join("room").join(name)))
+        Ok(apart.seen_from_outside(&self.room().join(name)))
+    }
+
+    fn room(&self) -> PathBuf {
+        self.directory.join("room")
     }
 
     /// What the server has logged since the cluster was made.
@@ -232,11 +255,15 @@ impl Cluster {
     }
 
     fn initialize(&self) -> anyhow::Result<()> {
+        self.initialize_with(&[])
+    }
+
+    fn initialize_with(&self, further: &[&OsStr]) -> anyhow::Result<()> {
         let mut initdb = self.installation.command("initdb");
         initdb.current_dir(&self.directory).arg("--pgdata").arg(self.data_dir());
         initdb.args(["--username", ROLE, "--auth", "trust", "--encoding", "UTF8", "--locale", "C"]);
         // No promise has been given yet that a loss of power could break.
-        initdb.args(["--no-instructions", "--no-sync"]);
+        initdb.args(["--no-instructions", "--no-sync"]).args(further);
         let output = initdb.output().with_context(|| format!("{initdb:?} cannot be run"))?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "initdb has failed in {}: {said}", self.directory.display());

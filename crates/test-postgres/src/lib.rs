@@ -24,7 +24,7 @@ mod relay;
 mod schema;
 
 pub use apart::Apart;
-pub use cluster::{Base, Cluster, Moment};
+pub use cluster::{Base, Cluster, Moment, Part};
 pub use installation::BIN;
 pub use kind::Kind;
 pub use relay::{Loss, Relay};

@@ -34,6 +34,7 @@ struct Shared {
     vanishes: AtomicBool,
     loss: Mutex<Loss>,
     lost: AtomicU64,
+    vanished: AtomicU64,
     ended: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
 }
@@ -68,6 +69,7 @@ impl Relay {
             vanishes: AtomicBool::new(false),
             loss: Mutex::new(Loss::Nothing),
             lost: AtomicU64::new(0),
+            vanished: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             open: Mutex::default(),
         });
@@ -105,6 +107,11 @@ impl Relay {
     /// anything stays silent for ever.
     pub fn vanish(&self, vanishes: bool) {
         self.shared.vanishes.store(vanishes, Ordering::SeqCst);
+    }
+
+    /// How many connections have lost something so.
+    pub fn vanished(&self) -> u64 {
+        self.shared.vanished.load(Ordering::SeqCst)
     }
 
     /// Loses these messages from now on.
@@ -184,8 +191,8 @@ impl Link {
             if count == 0 {
                 return Ok(());
             }
-            if self.shared.vanishes.load(Ordering::SeqCst) {
-                self.is_dead.store(true, Ordering::SeqCst);
+            if self.shared.vanishes.load(Ordering::SeqCst) && !self.is_dead.swap(true, Ordering::SeqCst) {
+                self.shared.vanished.fetch_add(1, Ordering::SeqCst);
             }
             if self.is_dead.load(Ordering::SeqCst) {
                 continue;

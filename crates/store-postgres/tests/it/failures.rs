@@ -265,7 +265,7 @@ fn a_question_whose_answer_is_lost_is_not_taken_for_the_commit() {
         assert_fails(resolved.join().expect("it ends"), StoreErrorKind::Unknown);
     });
     drop(owner);
-    let owner = Owner::open_named(&factory, ENVIRONMENT);
+    let mut owner = Owner::open_named(&factory, ENVIRONMENT);
     assert!(owner.delivery(changes.commit.0).is_none(), "the commit was lost");
 }
 
