@@ -28,7 +28,7 @@ struct Free {
 
 impl Pool {
     pub(crate) fn new(target: Target, settings: PostgresSettings) -> Self {
-        let target = target.to_write(settings.connect_timeout);
+        let target = target.for_writing(settings.connect_timeout);
         Self { target, settings, free: Mutex::default() }
     }
 

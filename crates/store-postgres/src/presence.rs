@@ -8,19 +8,23 @@
 //! A row's age says nothing in a database that is itself there for less than five seconds: it may have gone back in time while
 //! somebody still holds the place. Then the row is watched for five seconds.
 //!
-//! A server that finds its own row older than it left it, or finds it in another database or on another timeline, opens all anew:
-//! what it remembers may not be there any more.
+//! A server that finds its own row older than it left it, or finds it in another database, on another timeline or without commits
+//! that it saw durable, opens all anew: what it remembers is not there any more.
 
-use std::collections::VecDeque;
+mod clock;
+mod memory;
+
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use millpond_store::{StoreError, StoreErrorKind};
 
 use crate::lineage::Identity;
 use crate::pool::Pool;
+use crate::presence::clock::{CLOCK_SAMPLES_FIRST, ClockSamples};
+use crate::presence::memory::Memory;
 use crate::process;
 use crate::row::get;
 use crate::session::Session;
@@ -55,6 +59,7 @@ pub(crate) struct Presence {
     clock_offset: AtomicI64,
     /// Which database has the row, and when the row was renewed last: microseconds by the database's clock.
     renewed: Mutex<(Identity, i64)>,
+    pub(crate) memory: Memory,
     /// Somebody else's row, and since when it is seen as it is.
     watched: Mutex<Option<(String, Instant)>>,
     ended: Mutex<bool>,
@@ -78,6 +83,7 @@ impl Presence {
             lived_lately: AtomicBool::new(false),
             clock_offset: AtomicI64::new(0),
             renewed: Mutex::default(),
+            memory: Memory::default(),
             watched: Mutex::default(),
             ended: Mutex::new(false),
             end: Condvar::new(),
@@ -166,8 +172,8 @@ impl Presence {
             if *until.unwrap_or_else(PoisonError::into_inner).0 {
                 break;
             }
-            let result = connected(session.take(), pool).and_then(|(connected, identity)| {
-                self.renew_once(&connected, pool, identity)?;
+            let result = self.connected(session.take(), pool).and_then(|(connected, found)| {
+                self.renew_once(&connected, pool, found)?;
                 self.clock_offset.store(clock.add(&connected)?, Ordering::Relaxed);
                 Ok(connected)
             });
@@ -192,19 +198,14 @@ impl Presence {
         }
     }
 
-    fn renew_once(
-        &self,
-        session: &Session,
-        pool: &Pool,
-        identity: Option<Identity>,
-    ) -> Result<(), StoreError> {
+    fn renew_once(&self, session: &Session, pool: &Pool, found: Option<Found>) -> Result<(), StoreError> {
         let sent = self.begun.elapsed();
         let sql = "with before as (select id, seen_at from server where id = $1::text::uuid for update) \
                    update server s set seen_at = clock_timestamp() from before b where s.id = b.id \
                    returning (extract(epoch from b.seen_at) * 1000000)::bigint, \
                    (extract(epoch from s.seen_at) * 1000000)::bigint";
         if let Some(row) = session.query(sql, &[&self.id], "renewing this server's place")?.first() {
-            self.note_found(identity, get(row, 0)?, get(row, 1)?);
+            self.note_found(found, get(row, 0)?, get(row, 1)?);
             self.note_renewed(sent);
             return Ok(());
         }
@@ -223,10 +224,11 @@ impl Presence {
     }
 
     /// Compares the row with what was left there. `before` and `now` are when it was renewed, in microseconds.
-    fn note_found(&self, identity: Option<Identity>, before: i64, now: i64) {
+    fn note_found(&self, found: Option<Found>, before: i64, now: i64) {
         let mut renewed = lock(&self.renewed);
-        let went_back = before < renewed.1;
-        let moved = identity.filter(|identity| *identity != renewed.0);
+        let lacks = found.as_ref().is_some_and(|found| found.lacks);
+        let went_back = before < renewed.1 || lacks;
+        let moved = found.map(|found| found.identity).filter(|identity| *identity != renewed.0);
         if went_back || moved.is_some() {
             tracing::warn!(
                 went_back,
@@ -238,6 +240,20 @@ impl Presence {
         }
         let identity = moved.unwrap_or_else(|| std::mem::take(&mut renewed.0));
         *renewed = (identity, now);
+    }
+
+    /// A connection, and, if it is a new one, to what it leads.
+    fn connected(
+        &self,
+        session: Option<Session>,
+        pool: &Pool,
+    ) -> Result<(Session, Option<Found>), StoreError> {
+        if let Some(session) = session {
+            return Ok((session, None));
+        }
+        let session = pool.connect_for(ANSWER_WITHIN)?;
+        let found = Found { identity: Identity::of(&session)?, lacks: self.memory.is_lost(&session)? };
+        Ok((session, Some(found)))
     }
 
     fn note_renewed(&self, sent: Duration) {
@@ -306,14 +322,11 @@ impl Presence {
     }
 }
 
-/// A connection, and, if it is a new one, which database it leads to.
-fn connected(session: Option<Session>, pool: &Pool) -> Result<(Session, Option<Identity>), StoreError> {
-    if let Some(session) = session {
-        return Ok((session, None));
-    }
-    let session = pool.connect_for(ANSWER_WITHIN)?;
-    let identity = Identity::of(&session)?;
-    Ok((session, Some(identity)))
+/// What a new connection leads to.
+struct Found {
+    identity: Identity,
+    /// Something that was seen durable is not there.
+    lacks: bool,
 }
 
 /// All other rows, and whether one is old. That cannot be told where the database was started, promoted or, as only a new
@@ -328,36 +341,6 @@ const LATELY_MICROS: i64 = 60_000_000;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Looks at the clock before the first answer.
-const CLOCK_SAMPLES_FIRST: usize = 3;
-/// Looks at the clock that count: those of the last minute.
-const CLOCK_SAMPLES: usize = 60;
-
-/// Looks at the database's clock. Half the round trip is how far each may be off, so the shortest counts.
-#[derive(Debug, Default)]
-struct ClockSamples {
-    /// Round trips and offsets, the latest last.
-    samples: VecDeque<(Duration, i64)>,
-}
-
-impl ClockSamples {
-    /// Looks once; answers how far the database is ahead, in milliseconds.
-    fn add(&mut self, session: &Session) -> Result<i64, StoreError> {
-        let begun = Instant::now();
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let sql = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
-        let rows = session.query(sql, &[], "looking at the clock")?;
-        let round_trip = begun.elapsed();
-        let own = i64::try_from((wall + round_trip / 2).as_millis()).unwrap_or(i64::MAX);
-        let database: i64 = rows.first().map_or(Ok(own), |row| get(row, 0))?;
-        self.samples.push_back((round_trip, database.saturating_sub(own)));
-        if self.samples.len() > CLOCK_SAMPLES {
-            self.samples.pop_front();
-        }
-        Ok(self.samples.iter().min().map_or(0, |(_, offset)| *offset))
-    }
 }
 
 /// A random identifier.

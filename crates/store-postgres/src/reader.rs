@@ -18,6 +18,7 @@ use crate::error::before_commit;
 use crate::external::{self, LowWater};
 use crate::factory::Place;
 use crate::keyed::lookup;
+use crate::lineage::Seen;
 use crate::row::{self, dedup_columns, delivery_columns, get};
 use crate::scan::{Walk, page};
 use crate::session::Session;
@@ -56,7 +57,7 @@ impl PostgresReader {
     ) -> Result<(CommitSequence, Vec<Vec<Row>>), StoreError> {
         self.place.check_held()?;
         let durable = self.durable.load(Ordering::Acquire);
-        let ((commit, epoch), answers) =
+        let (Seen { epoch, commit }, answers) =
             self.place.pool.with(|session| in_snapshot(session, self.environment, queries, context))?;
         if epoch != self.epoch || commit.0 < durable {
             self.place.pool.forget_free();
@@ -72,7 +73,7 @@ fn in_snapshot(
     environment: i32,
     queries: &[Query<'_>],
     context: &'static str,
-) -> Result<((CommitSequence, i64), Vec<Vec<Row>>), StoreError> {
+) -> Result<(Seen, Vec<Vec<Row>>), StoreError> {
     let mut texts = vec![COMMIT_NUMBER];
     texts.extend(queries.iter().map(|(sql, _)| *sql));
     session.prepare(&texts)?;
@@ -96,8 +97,8 @@ fn in_snapshot(
     ended.map_err(before_commit(context))?;
     let gone = || StoreError::new(StoreErrorKind::Unavailable, "the environment is not there any more");
     let number = number.first().ok_or_else(gone)?;
-    let commit: i64 = get(number, 0)?;
-    Ok(((CommitSequence(commit.cast_unsigned()), get(number, 1)?), answers))
+    let seen = Seen { commit: CommitSequence(row::unsigned(number, 0)?), epoch: get(number, 1)? };
+    Ok((seen, answers))
 }
 
 pub(crate) const DELIVERIES: &str = concat!(

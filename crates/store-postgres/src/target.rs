@@ -87,7 +87,7 @@ impl Target {
     }
 
     /// Of several hosts, the one that can be written to; a host that says nothing keeps nobody from the next for long.
-    pub(crate) fn to_write(mut self, connect_timeout: Duration) -> Self {
+    pub(crate) fn for_writing(mut self, connect_timeout: Duration) -> Self {
         let hosts = u32::try_from(self.hosts()).unwrap_or(u32::MAX);
         if hosts > 1 {
             if self.config.get_target_session_attrs() == TargetSessionAttrs::Any {
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn of_several_hosts_one_that_can_be_written_to_is_looked_for_in_the_time_for_one() {
         let long = Duration::from_secs(5);
-        let parsed = |url| Target::parse(url).expect("it is a connection string").to_write(long).config;
+        let parsed = |url| Target::parse(url).expect("it is a connection string").for_writing(long).config;
         let several = parsed("host=a,b port=1,2 user=u");
         assert_eq!(several.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
         assert_eq!(several.get_connect_timeout(), Some(&(long / 2)));
