@@ -112,7 +112,8 @@ impl Apart {
     fn ip(&self, words: &[&str]) -> anyhow::Result<()> {
         let within = self.words();
         let (program, rest) = within.split_first().context("nsenter")?;
-        let output = Command::new(program).args(rest).arg("ip").args(words).output().context("ip cannot be run")?;
+        let output =
+            Command::new(program).args(rest).arg("ip").args(words).output().context("ip cannot be run")?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "ip {words:?}: {said}");
         Ok(())

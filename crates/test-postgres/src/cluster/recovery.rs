@@ -69,8 +69,11 @@ impl Cluster {
         copy(&base.data, &self.data_dir())?;
         fs::write(self.data_dir().join("recovery.signal"), "").context("recovery cannot be asked for")?;
         let restore = format!("cp {}/%f %p", self.archive().display());
-        let settings =
-            [("restore_command", restore.as_str()), ("recovery_target_name", &to.name), ("recovery_target_action", "promote")];
+        let settings = [
+            ("restore_command", restore.as_str()),
+            ("recovery_target_name", &to.name),
+            ("recovery_target_action", "promote"),
+        ];
         self.run_with(&settings)?;
         let rows = self.sql("postgres", "select pg_is_in_recovery()")?;
         ensure!(rows == [[Some("f".to_owned())]], "it goes on as it was: {rows:?}");

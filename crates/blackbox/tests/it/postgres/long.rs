@@ -1,12 +1,17 @@
 //! What takes longer than tests do that run all the time: `make soak` runs these.
 
-use millpond_blackbox::client::Counts;
-use millpond_test_postgres::{Cluster, Relay};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use millpond_blackbox::client::{Counts, event};
+use millpond_blackbox::server::Launch;
+use millpond_test_postgres::{Apart, Cluster, Relay};
 use serde_json::json;
 
+use super::cut_off::take_over;
 use super::ledger::assert_will_pass;
 use super::timelines::{HEALED, present};
-use super::{QUEUE, World, send, take, until};
+use super::{QUEUE, SCHEMA, World, number, send, take, until};
 
 /// A server that was not there when the database went back has only the row of the one before to go by.
 #[test]
@@ -55,13 +60,13 @@ fn a_commit_on_a_connection_that_died_silently_is_told_of_within_a_minute() {
     client.create_queue(QUEUE, json!({})).expect("the queue is made");
     send(&mut client, "before");
     relay.vanish(true);
-    let begun = std::time::Instant::now();
-    let told = client.send(QUEUE, &[millpond_blackbox::client::event("x", "lost")], None);
+    let begun = Instant::now();
+    let told = client.send(QUEUE, &[event("x", "lost")], None);
     relay.vanish(false);
     let waited = begun.elapsed();
     println!("told of after {waited:?}");
     assert_will_pass(&told.expect_err("it cannot be known"));
-    assert!(waited < std::time::Duration::from_mins(1), "{waited:?}");
+    assert!(waited < Duration::from_mins(1), "{waited:?}");
     until(&Counts { ready: 1, ..Counts::default() }, || client.counts(QUEUE));
     send(&mut client, "after");
     assert_eq!(take(&mut client, 60).event["data"], "before");
@@ -92,6 +97,33 @@ fn a_copy_that_is_started_elsewhere_has_a_life_of_its_own() {
     for (server, database) in [(first, &world), (second, &twin)] {
         let log = server.stop().log;
         assert!(!log.contains("has taken the place") && !log.contains("store failed"), "{log}");
-        assert_eq!(super::number(&mut database.session(), "select count(*) from millpond.server"), 1);
+        assert_eq!(number(&mut database.session(), "select count(*) from millpond.server"), 1);
     }
+}
+
+#[test]
+fn a_server_whose_packets_vanish_tells_nothing_of_what_another_has_changed() {
+    let cluster = Cluster::start().expect("PostgreSQL is installed");
+    let relay = Relay::to(cluster.port()).expect("a port is free");
+    let world = World::through(cluster, &relay);
+    let first = world.launch.start();
+    let near = |work: &mut (dyn FnMut() + Send)| work();
+    let launch = Launch::on_database(&world.cluster.url("postgres"), SCHEMA);
+    take_over(&first, &launch, &near, &near, &|is_cut| relay.vanish(is_cut));
+}
+
+/// A cable that is pulled: the kernel itself does not know.
+#[test]
+fn a_server_in_a_network_that_is_cut_tells_nothing_of_what_another_has_changed() {
+    let [servers, databases] = [(); 2].map(|()| Apart::with_network().expect("this is root").into());
+    let (servers, databases): (Arc<Apart>, Arc<Apart>) = (servers, databases);
+    servers.join("10.77.0.1", &databases, "10.77.0.2").expect("the kernel has cables");
+    let cluster = databases.within(|| Cluster::start_within(Arc::clone(&databases), &[]));
+    let cluster = cluster.expect("it is there").expect("PostgreSQL is installed");
+    let far = format!("postgres://postgres@10.77.0.2:{}/postgres", cluster.port());
+    let first = Launch::on_database(&far, SCHEMA).run_by(&servers.words()).start();
+    let launch = Launch::on_database(&cluster.url("postgres"), SCHEMA).run_by(&databases.words());
+    let near = |work: &mut (dyn FnMut() + Send)| servers.within(work).expect("it is there");
+    let other = |work: &mut (dyn FnMut() + Send)| databases.within(work).expect("it is there");
+    take_over(&first, &launch, &near, &other, &|is_cut| databases.pull(is_cut).expect("there is a cable"));
 }

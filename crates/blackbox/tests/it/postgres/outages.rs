@@ -112,7 +112,12 @@ fn receive(client: &mut Client, data: u64, count: usize) {
 }
 
 /// Tags that were answered. What failed is left alone: it may be there.
-pub(super) fn send_until(client: &mut Client, sender: u64, pulse: &Pulse, are_over: &AtomicBool) -> Vec<String> {
+pub(super) fn send_until(
+    client: &mut Client,
+    sender: u64,
+    pulse: &Pulse,
+    are_over: &AtomicBool,
+) -> Vec<String> {
     let mut sent = Vec::new();
     for number in 0_u64.. {
         if are_over.load(Ordering::SeqCst) {

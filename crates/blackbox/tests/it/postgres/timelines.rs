@@ -45,7 +45,8 @@ fn files_that_are_put_back_under_a_living_server_are_an_older_database() {
 #[test]
 fn a_standby_that_lags_behind_is_an_older_database_when_it_is_promoted() {
     let mut primary = Cluster::start().expect("PostgreSQL is installed");
-    let (to_primary, replication) = [primary.port(); 2].map(|port| Relay::to(port).expect("a port is free")).into();
+    let (to_primary, replication) =
+        [primary.port(); 2].map(|port| Relay::to(port).expect("a port is free")).into();
     let mut standby = primary.standby("standby", replication.port()).expect("it follows");
     let (mut world, server) = {
         let world = World::through(primary, &to_primary);
