@@ -36,7 +36,6 @@ pub struct PostgresFactory {
 pub(crate) struct Place {
     pub(crate) pool: Arc<Pool>,
     pub(crate) presence: Arc<Presence>,
-    identity_seen: Mutex<HashMap<String, Seen>>,
     open: Mutex<HashMap<String, usize>>,
     full_at: Mutex<Option<Instant>>,
     measured: Mutex<Option<(Instant, u64)>>,
@@ -75,7 +74,6 @@ impl PostgresFactory {
         let place = Place {
             pool,
             presence,
-            identity_seen: Mutex::default(),
             open: Mutex::default(),
             full_at: Mutex::default(),
             measured: Mutex::default(),
@@ -103,11 +101,15 @@ impl PostgresFactory {
         let hold = place.presence.hold().ok_or_else(not_held)?;
         self.create(session, name)?;
         let identity = Identity::of(session)?;
+        if !place.presence.is_in(&identity) {
+            return Err(not_held());
+        }
         let open = OpenStore::new(place, name);
         let taken = take_over(session, name, &identity, place)?;
         let opened = read_all(session, &taken)?;
-        open.note(Seen { epoch: taken.epoch, commit: taken.commit });
-        Ok((Box::new(PostgresStore::new(open, taken.number, taken.epoch, hold)), opened))
+        let seen = Seen { epoch: taken.epoch, commit: taken.commit };
+        place.presence.memory.begin(name, seen);
+        Ok((Box::new(PostgresStore::new(open, taken.number, seen, hold)), opened))
     }
 }
 
@@ -241,14 +243,7 @@ impl OpenStore {
 
     /// Remembers what was seen durable, so that a database that goes back in time is noticed.
     pub(crate) fn note(&self, seen: Seen) {
-        let mut all = lock(&self.place.identity_seen);
-        match all.get_mut(&self.name) {
-            Some(known) if known.epoch > seen.epoch => {}
-            Some(known) => *known = seen,
-            None => {
-                all.insert(self.name.clone(), seen);
-            }
-        }
+        self.place.presence.memory.note(&self.name, seen);
     }
 }
 
@@ -316,7 +311,7 @@ fn take_over_in_transaction(
     let gone = || StoreError::new(StoreErrorKind::Corrupt, "an environment just made is not there");
     let row = rows.first().ok_or_else(gone)?;
     let (stored, mut environment) = stored(row)?;
-    let seen = lock(&place.identity_seen).get(name).copied();
+    let seen = place.presence.memory.of(name);
     let lineage = match judge(&stored, identity, seen, place.presence.lived_lately()) {
         Lineage::Restored if place.pool.settings().assume_restart => Lineage::Restarted,
         judged => judged,

@@ -4,16 +4,27 @@
 //! clock, when it says that it stopped, or when its process was on this machine and is gone. A server that has not renewed for
 //! four seconds, counted from before the renewal was sent, answers nothing until it has the place again; what was
 //! opened before is opened anew then.
+//!
+//! A row's age says nothing in a database that is itself there for less than five seconds: it may have gone back in time while
+//! somebody still holds the place. Then the row is watched for five seconds.
+//!
+//! A server that finds its own row older than it left it, or finds it in another database, on another timeline or without commits
+//! that it saw durable, opens all anew: what it remembers is not there any more.
 
-use std::collections::VecDeque;
+mod clock;
+mod memory;
+
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use millpond_store::{StoreError, StoreErrorKind};
 
+use crate::lineage::Identity;
 use crate::pool::Pool;
+use crate::presence::clock::{CLOCK_SAMPLES_FIRST, ClockSamples};
+use crate::presence::memory::Memory;
 use crate::process;
 use crate::row::get;
 use crate::session::Session;
@@ -23,6 +34,10 @@ const RENEW_EVERY: Duration = Duration::from_secs(1);
 const RETRY_AFTER: Duration = Duration::from_millis(200);
 /// For so long after a renewal was sent the place is held: a second less than it takes until another may have it.
 const HELD_FOR: Duration = Duration::from_secs(4);
+/// A renewal that is not answered within this time is sent again, on a new connection: an old one may be dead and not know it.
+const ANSWER_WITHIN: Duration = Duration::from_millis(2_500);
+/// A row that nobody renews for so long is free.
+const FREE_AFTER: Duration = Duration::from_secs(5);
 /// How long a server that starts waits for a row to get old.
 const PATIENCE: Duration = Duration::from_secs(7);
 const PATIENCE_STEP: Duration = Duration::from_millis(250);
@@ -42,13 +57,18 @@ pub(crate) struct Presence {
     lived_lately: AtomicBool,
     /// How far the database's clock is ahead of this machine's, in milliseconds.
     clock_offset: AtomicI64,
+    /// Which database has the row, and when the row was renewed last: microseconds by the database's clock.
+    renewed: Mutex<(Identity, i64)>,
+    pub(crate) memory: Memory,
+    /// Somebody else's row, and since when it is seen as it is.
+    watched: Mutex<Option<(String, Instant)>>,
     ended: Mutex<bool>,
     end: Condvar,
 }
 
 /// What came of asking for the place.
 enum Asked {
-    Taken { lived_lately: bool },
+    Taken { lived_lately: bool, identity: Identity, seen_at: i64 },
     Busy { name: String, seen_at: String, age: f64 },
 }
 
@@ -62,6 +82,9 @@ impl Presence {
             hold: AtomicU64::new(0),
             lived_lately: AtomicBool::new(false),
             clock_offset: AtomicI64::new(0),
+            renewed: Mutex::default(),
+            memory: Memory::default(),
+            watched: Mutex::default(),
             ended: Mutex::new(false),
             end: Condvar::new(),
         };
@@ -124,6 +147,11 @@ impl Presence {
         self.lived_lately.load(Ordering::Acquire)
     }
 
+    /// Whether the place is held in this database.
+    pub(crate) fn is_in(&self, identity: &Identity) -> bool {
+        lock(&self.renewed).0 == *identity
+    }
+
     /// How far the database's clock is ahead of this machine's, in milliseconds.
     pub(crate) fn clock_offset_millis(&self) -> i64 {
         self.clock_offset.load(Ordering::Relaxed)
@@ -144,8 +172,8 @@ impl Presence {
             if *until.unwrap_or_else(PoisonError::into_inner).0 {
                 break;
             }
-            let result = session.take().map_or_else(|| pool.connect(), Ok).and_then(|connected| {
-                self.renew_once(&connected, pool)?;
+            let result = self.connected(session.take(), pool).and_then(|(connected, found)| {
+                self.renew_once(&connected, pool, found)?;
                 self.clock_offset.store(clock.add(&connected)?, Ordering::Relaxed);
                 Ok(connected)
             });
@@ -155,6 +183,7 @@ impl Presence {
                     wait = RENEW_EVERY;
                 }
                 Err(error) => {
+                    pool.forget_free();
                     if self.hold().is_none() {
                         tracing::warn!(%error, "this server's place in the database is not held");
                     }
@@ -169,10 +198,14 @@ impl Presence {
         }
     }
 
-    fn renew_once(&self, session: &Session, pool: &Pool) -> Result<(), StoreError> {
+    fn renew_once(&self, session: &Session, pool: &Pool, found: Option<Found>) -> Result<(), StoreError> {
         let sent = self.begun.elapsed();
-        let sql = "update server set seen_at = clock_timestamp() where id = $1::text::uuid returning 1";
-        if !session.query(sql, &[&self.id], "renewing this server's place")?.is_empty() {
+        let sql = "with before as (select id, seen_at from server where id = $1::text::uuid for update) \
+                   update server s set seen_at = clock_timestamp() from before b where s.id = b.id \
+                   returning (extract(epoch from b.seen_at) * 1000000)::bigint, \
+                   (extract(epoch from s.seen_at) * 1000000)::bigint";
+        if let Some(row) = session.query(sql, &[&self.id], "renewing this server's place")?.first() {
+            self.note_found(found, get(row, 0)?, get(row, 1)?);
             self.note_renewed(sent);
             return Ok(());
         }
@@ -190,6 +223,39 @@ impl Presence {
         }
     }
 
+    /// Compares the row with what was left there. `before` and `now` are when it was renewed, in microseconds.
+    fn note_found(&self, found: Option<Found>, before: i64, now: i64) {
+        let mut renewed = lock(&self.renewed);
+        let lacks = found.as_ref().is_some_and(|found| found.lacks);
+        let went_back = before < renewed.1 || lacks;
+        let moved = found.map(|found| found.identity).filter(|identity| *identity != renewed.0);
+        if went_back || moved.is_some() {
+            tracing::warn!(
+                went_back,
+                moved = moved.is_some(),
+                "the database failed over or was restored: all is opened anew"
+            );
+            self.lived_lately.store(now.saturating_sub(before) < LATELY_MICROS, Ordering::Release);
+            self.hold.fetch_add(1, Ordering::AcqRel);
+        }
+        let identity = moved.unwrap_or_else(|| std::mem::take(&mut renewed.0));
+        *renewed = (identity, now);
+    }
+
+    /// A connection, and, if it is a new one, to what it leads.
+    fn connected(
+        &self,
+        session: Option<Session>,
+        pool: &Pool,
+    ) -> Result<(Session, Option<Found>), StoreError> {
+        if let Some(session) = session {
+            return Ok((session, None));
+        }
+        let session = pool.connect_for(ANSWER_WITHIN)?;
+        let found = Found { identity: Identity::of(&session)?, lacks: self.memory.is_lost(&session)? };
+        Ok((session, Some(found)))
+    }
+
     fn note_renewed(&self, sent: Duration) {
         let until = sent.saturating_add(HELD_FOR).as_nanos();
         self.held_until.store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Release);
@@ -200,75 +266,81 @@ impl Presence {
         let take_over = pool.settings().take_over;
         let sent = self.begun.elapsed();
         let asked = pool.with(|session| {
-            let result = ask_in_transaction(session, &self.id, take_over);
+            let result = self.ask_in_transaction(session, take_over);
             if result.is_err() {
                 // The error that counts is the one that led here.
                 let _: Result<(), StoreError> = session.batch("rollback", "asking for the server's place");
             }
             result
         })?;
-        if let Asked::Taken { lived_lately } = asked {
-            self.lived_lately.store(lived_lately, Ordering::Release);
+        if let Asked::Taken { lived_lately, identity, seen_at } = &asked {
+            *lock(&self.renewed) = (identity.clone(), *seen_at);
+            self.lived_lately.store(*lived_lately, Ordering::Release);
             self.hold.fetch_add(1, Ordering::AcqRel);
             self.note_renewed(sent);
         }
         Ok(asked)
     }
-}
 
-fn ask_in_transaction(session: &Session, id: &str, take_over: bool) -> Result<Asked, StoreError> {
-    let context = "asking for the server's place";
-    session.batch("begin; lock table server in exclusive mode", context)?;
-    let sql = "select name, process, seen_at::text, extract(epoch from clock_timestamp() - seen_at)::float8 \
-               from server where id <> $1::text::uuid order by seen_at desc";
-    let mut youngest = f64::INFINITY;
-    for row in session.query(sql, &[&id], context)? {
-        let (process, age): (String, f64) = (get(&row, 1)?, get(&row, 3)?);
-        youngest = youngest.min(age);
-        let is_free = process == STOPPED || age > 5.0 || process::is_gone(&process) || take_over;
-        if !is_free {
-            session.batch("rollback", context)?;
-            return Ok(Asked::Busy { name: get(&row, 0)?, seen_at: get(&row, 2)?, age });
+    fn ask_in_transaction(&self, session: &Session, take_over: bool) -> Result<Asked, StoreError> {
+        let context = "asking for the server's place";
+        session.batch("begin; lock table server in exclusive mode", context)?;
+        let mut youngest = f64::INFINITY;
+        for row in session.query(OTHERS, &[&self.id], context)? {
+            let (process, seen_at): (String, String) = (get(&row, 1)?, get(&row, 2)?);
+            let (age, is_old): (f64, bool) = (get(&row, 3)?, get(&row, 4)?);
+            youngest = youngest.min(age);
+            let is_free = process == STOPPED || is_old || process::is_gone(&process) || take_over;
+            if !is_free && !self.has_watched(&seen_at) {
+                session.batch("rollback", context)?;
+                return Ok(Asked::Busy { name: get(&row, 0)?, seen_at, age });
+            }
+        }
+        let identity = Identity::of(session)?;
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let name = format!("{} process {}", host.trim(), std::process::id());
+        let sql = "insert into server values ($1::text::uuid, $2, $3, clock_timestamp(), clock_timestamp()) \
+                   on conflict (id) do update set seen_at = excluded.seen_at, process = excluded.process \
+                   returning (extract(epoch from seen_at) * 1000000)::bigint";
+        let rows = session.query(sql, &[&self.id, &name, &process::this()], context)?;
+        let seen_at = rows.first().map_or(Ok(0), |row| get(row, 0))?;
+        session.query("delete from server where id <> $1::text::uuid", &[&self.id], context)?;
+        session.batch("commit", context)?;
+        Ok(Asked::Taken { lived_lately: youngest < 60.0, identity, seen_at })
+    }
+
+    /// Whether a row has stayed as it is for long enough while this server looked on.
+    fn has_watched(&self, seen_at: &str) -> bool {
+        let mut watched = lock(&self.watched);
+        match &*watched {
+            Some((before, since)) if before == seen_at => since.elapsed() > FREE_AFTER,
+            _ => {
+                *watched = Some((seen_at.to_owned(), Instant::now()));
+                false
+            }
         }
     }
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = format!("{} process {}", host.trim(), std::process::id());
-    let sql = "insert into server values ($1::text::uuid, $2, $3, clock_timestamp(), clock_timestamp()) \
-               on conflict (id) do update set seen_at = excluded.seen_at, process = excluded.process";
-    session.query(sql, &[&id, &name, &process::this()], context)?;
-    session.query("delete from server where id <> $1::text::uuid", &[&id], context)?;
-    session.batch("commit", context)?;
-    Ok(Asked::Taken { lived_lately: youngest < 60.0 })
 }
 
-/// Looks at the clock before the first answer.
-const CLOCK_SAMPLES_FIRST: usize = 3;
-/// Looks at the clock that count: those of the last minute.
-const CLOCK_SAMPLES: usize = 60;
-
-/// Looks at the database's clock. Half the round trip is how far each may be off, so the shortest counts.
-#[derive(Debug, Default)]
-struct ClockSamples {
-    /// Round trips and offsets, the latest last.
-    samples: VecDeque<(Duration, i64)>,
+/// What a new connection leads to.
+struct Found {
+    identity: Identity,
+    /// Something that was seen durable is not there.
+    lacks: bool,
 }
 
-impl ClockSamples {
-    /// Looks once; answers how far the database is ahead, in milliseconds.
-    fn add(&mut self, session: &Session) -> Result<i64, StoreError> {
-        let begun = Instant::now();
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let sql = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
-        let rows = session.query(sql, &[], "looking at the clock")?;
-        let round_trip = begun.elapsed();
-        let own = i64::try_from((wall + round_trip / 2).as_millis()).unwrap_or(i64::MAX);
-        let database: i64 = rows.first().map_or(Ok(own), |row| get(row, 0))?;
-        self.samples.push_back((round_trip, database.saturating_sub(own)));
-        if self.samples.len() > CLOCK_SAMPLES {
-            self.samples.pop_front();
-        }
-        Ok(self.samples.iter().min().map_or(0, |(_, offset)| *offset))
-    }
+/// All other rows, and whether one is old. That cannot be told where the database was started, promoted or, as only a new
+/// timeline shows for a while, is promoted just now: somebody may have renewed the row where the database was before.
+const OTHERS: &str = "select name, process, seen_at::text, extract(epoch from clock_timestamp() - seen_at)::float8, \
+     clock_timestamp() - greatest(seen_at, pg_postmaster_start_time(), c.checkpoint_time) > interval '5 seconds' \
+     and c.timeline_id = ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int \
+     from server, pg_control_checkpoint() c where id <> $1::text::uuid order by seen_at desc";
+
+/// A server that was there within this time counts as having been there lately.
+const LATELY_MICROS: i64 = 60_000_000;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A random identifier.

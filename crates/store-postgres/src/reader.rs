@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::{join, join_all, join3};
 use millpond_core::external::ExternalId;
@@ -17,6 +18,7 @@ use crate::error::before_commit;
 use crate::external::{self, LowWater};
 use crate::factory::Place;
 use crate::keyed::lookup;
+use crate::lineage::Seen;
 use crate::row::{self, dedup_columns, delivery_columns, get};
 use crate::scan::{Walk, page};
 use crate::session::Session;
@@ -27,17 +29,24 @@ pub(crate) struct PostgresReader {
     place: Arc<Place>,
     environment: i32,
     epoch: i64,
+    /// The owner's last commit: a database that does not have it went back in time.
+    durable: Arc<AtomicU64>,
     low_water: Arc<LowWater>,
 }
 
 type Query<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
 
 const BEGIN: &str = "begin isolation level repeatable read read only";
-const COMMIT_NUMBER: &str = "select commit_seq from environment where number = $1";
+const COMMIT_NUMBER: &str = "select commit_seq, epoch from environment where number = $1";
 
 impl PostgresReader {
-    pub(crate) fn new(place: Arc<Place>, environment: i32, epoch: i64, low_water: Arc<LowWater>) -> Self {
-        Self { place, environment, epoch, low_water }
+    pub(crate) fn new(
+        place: Arc<Place>,
+        (environment, epoch): (i32, i64),
+        durable: Arc<AtomicU64>,
+        low_water: Arc<LowWater>,
+    ) -> Self {
+        Self { place, environment, epoch, durable, low_water }
     }
 
     /// Asks all of it in one snapshot.
@@ -47,7 +56,15 @@ impl PostgresReader {
         context: &'static str,
     ) -> Result<(CommitSequence, Vec<Vec<Row>>), StoreError> {
         self.place.check_held()?;
-        self.place.pool.with(|session| in_snapshot(session, self.environment, queries, context))
+        let durable = self.durable.load(Ordering::Acquire);
+        let (Seen { epoch, commit }, answers) =
+            self.place.pool.with(|session| in_snapshot(session, self.environment, queries, context))?;
+        if epoch != self.epoch || commit.0 < durable {
+            self.place.pool.forget_free();
+            let what = format!("{context}: commit {commit} of epoch {epoch} is not what was stored last");
+            return Err(StoreError::new(StoreErrorKind::Fenced, what));
+        }
+        Ok((commit, answers))
     }
 }
 
@@ -56,7 +73,7 @@ fn in_snapshot(
     environment: i32,
     queries: &[Query<'_>],
     context: &'static str,
-) -> Result<(CommitSequence, Vec<Vec<Row>>), StoreError> {
+) -> Result<(Seen, Vec<Vec<Row>>), StoreError> {
     let mut texts = vec![COMMIT_NUMBER];
     texts.extend(queries.iter().map(|(sql, _)| *sql));
     session.prepare(&texts)?;
@@ -79,8 +96,9 @@ fn in_snapshot(
         answers.into_iter().collect::<Result<_, _>>().map_err(before_commit(context))?;
     ended.map_err(before_commit(context))?;
     let gone = || StoreError::new(StoreErrorKind::Unavailable, "the environment is not there any more");
-    let commit: i64 = get(number.first().ok_or_else(gone)?, 0)?;
-    Ok((CommitSequence(commit.cast_unsigned()), answers))
+    let number = number.first().ok_or_else(gone)?;
+    let seen = Seen { commit: CommitSequence(row::unsigned(number, 0)?), epoch: get(number, 1)? };
+    Ok((seen, answers))
 }
 
 pub(crate) const DELIVERIES: &str = concat!(

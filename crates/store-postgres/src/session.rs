@@ -37,6 +37,8 @@ pub(crate) struct Session {
     statements: HashMap<&'static str, Statement>,
     heard: Arc<Heard>,
     answer_timeout: Duration,
+    /// Which of the pool's generations it is of.
+    generation: u64,
     /// `None`: it is being dropped.
     runtime: Option<Runtime>,
 }
@@ -66,9 +68,19 @@ impl Session {
         let heard = Arc::new(Heard::default());
         let client = block_on(&runtime, connect(target, settings, &heard))?;
         let (statements, runtime) = (HashMap::new(), Some(runtime));
-        let session = Self { client, statements, heard, answer_timeout: settings.answer_timeout, runtime };
+        let answer_timeout = settings.answer_timeout;
+        let session = Self { client, statements, heard, answer_timeout, generation: 0, runtime };
         session.batch(&preparation(&settings.schema), "preparing a connection")?;
         Ok(session)
+    }
+
+    pub(crate) fn of_generation(mut self, generation: u64) -> Self {
+        self.generation = generation;
+        self
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Runs statements that answer nothing.

@@ -1,6 +1,7 @@
 //! The right to write one environment: one transaction a change set, and what becomes of it when it fails.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use millpond_core::ChangeSet;
 use millpond_core::id::CommitSequence;
@@ -22,17 +23,35 @@ pub(crate) struct PostgresStore {
     epoch: i64,
     /// The hold of the server's place under which it was opened.
     hold: u64,
+    /// The last commit that is known to be durable.
+    durable: Arc<AtomicU64>,
     low_water: Arc<LowWater>,
     /// A commit whose outcome is unknown; nothing is written before it is resolved.
     unresolved: Option<CommitSequence>,
+    /// Its number was asked for, and what became of that is not known either.
+    claim_sent: bool,
     /// Last, so that all is over when the place learns of it.
     open: OpenStore,
 }
 
 impl PostgresStore {
-    pub(crate) fn new(open: OpenStore, environment: i32, epoch: i64, hold: u64) -> Self {
-        let place = Arc::clone(&open.place);
-        Self { place, environment, epoch, hold, low_water: Arc::default(), unresolved: None, open }
+    pub(crate) fn new(open: OpenStore, environment: i32, seen: Seen, hold: u64) -> Self {
+        Self {
+            place: Arc::clone(&open.place),
+            environment,
+            epoch: seen.epoch,
+            hold,
+            durable: Arc::new(AtomicU64::new(seen.commit.0)),
+            low_water: Arc::default(),
+            unresolved: None,
+            claim_sent: false,
+            open,
+        }
+    }
+
+    fn note_durable(&self, commit: CommitSequence) {
+        self.durable.store(commit.0, Ordering::Release);
+        self.open.note(Seen { epoch: self.epoch, commit });
     }
 
     fn check_hold(&self) -> Result<(), StoreError> {
@@ -56,11 +75,12 @@ impl Store for PostgresStore {
         match &result {
             Ok(()) => {
                 self.place.pool.give(session);
-                self.open.note(Seen { epoch: self.epoch, commit: changes.commit });
+                self.note_durable(changes.commit);
             }
             Err(error) => match error.kind {
                 StoreErrorKind::Unknown => self.unresolved = Some(changes.commit),
-                StoreErrorKind::Unavailable => self.place.pool.forget_free(),
+                // Who is fenced may have talked to a database that is not served any more.
+                StoreErrorKind::Fenced | StoreErrorKind::Unavailable => self.place.pool.forget_free(),
                 StoreErrorKind::Full => self.place.note_full(),
                 _ => self.place.pool.give(session),
             },
@@ -73,18 +93,24 @@ impl Store for PostgresStore {
         // The connections that are free may be of a server that is gone.
         self.place.pool.forget_free();
         let session = self.place.pool.connect()?;
+        let was_sent = std::mem::replace(&mut self.claim_sent, true);
         let resolution = claim_number(&session, self.environment, self.epoch, commit)?;
         self.place.pool.give(session);
-        self.unresolved = None;
-        self.open.note(Seen { epoch: self.epoch, commit });
+        if was_sent && resolution == Resolution::Happened {
+            // The number may be taken by the claim before, whose answer was lost.
+            let context = format!("commit {commit} was asked for twice");
+            return Err(StoreError::new(StoreErrorKind::Unknown, context));
+        }
+        (self.unresolved, self.claim_sent) = (None, false);
+        self.note_durable(commit);
         Ok(resolution)
     }
 
     fn reader(&mut self) -> Result<Box<dyn StoreReader>, StoreError> {
         Ok(Box::new(PostgresReader::new(
             Arc::clone(&self.place),
-            self.environment,
-            self.epoch,
+            (self.environment, self.epoch),
+            Arc::clone(&self.durable),
             Arc::clone(&self.low_water),
         )))
     }

@@ -17,6 +17,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tokio_postgres::Config;
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// A database, as it is connected to.
@@ -83,6 +84,23 @@ impl Target {
             None => system_roots(),
         };
         Ok(Self { config, tls: MakeRustlsConnect::new(client_config(trust, roots)?) })
+    }
+
+    /// Of several hosts, the one that can be written to; a host that says nothing keeps nobody from the next for long.
+    pub(crate) fn for_writing(mut self, connect_timeout: Duration) -> Self {
+        let hosts = u32::try_from(self.hosts()).unwrap_or(u32::MAX);
+        if hosts > 1 {
+            if self.config.get_target_session_attrs() == TargetSessionAttrs::Any {
+                self.config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+            }
+            let each = self.config.get_connect_timeout().copied().unwrap_or(connect_timeout);
+            self.config.connect_timeout(each.min(connect_timeout / hosts));
+        }
+        self
+    }
+
+    fn hosts(&self) -> usize {
+        self.config.get_hosts().len().max(self.config.get_hostaddrs().len())
     }
 }
 
@@ -249,6 +267,19 @@ mod tests {
         assert_eq!(parts.rest, "host=h user=u sslmode=disable");
         assert_eq!((parts.mode.as_deref(), parts.roots.as_deref()), (Some("disable"), Some("system")));
         assert_eq!(Parts::of("postgres://h/d").rest, "postgres://h/d");
+    }
+
+    #[test]
+    fn of_several_hosts_one_that_can_be_written_to_is_looked_for_in_the_time_for_one() {
+        let long = Duration::from_secs(5);
+        let parsed = |url| Target::parse(url).expect("it is a connection string").for_writing(long).config;
+        let several = parsed("host=a,b port=1,2 user=u");
+        assert_eq!(several.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        assert_eq!(several.get_connect_timeout(), Some(&(long / 2)));
+        assert_eq!(parsed("host=a user=u").get_connect_timeout(), None, "one has all of it");
+        let own = parsed("host=a,b,c user=u connect_timeout=1 target_session_attrs=read-only");
+        assert_eq!(own.get_target_session_attrs(), TargetSessionAttrs::ReadOnly);
+        assert_eq!(own.get_connect_timeout(), Some(&Duration::from_secs(1)));
     }
 
     #[test]

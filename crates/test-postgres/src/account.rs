@@ -43,6 +43,11 @@ impl Account {
         command.uid(self.user).gid(self.group);
     }
 
+    /// The same for `nsenter`.
+    pub(crate) fn words(&self) -> [String; 2] {
+        [format!("--setuid={}", self.user), format!("--setgid={}", self.group)]
+    }
+
     pub(crate) fn give(self, path: &Path) -> io::Result<()> {
         chown(path, Some(self.user), Some(self.group))
     }

@@ -1,16 +1,23 @@
 //! A cluster: a data directory and the server on it.
 
+mod recovery;
+mod standby;
+
+use std::ffi::OsStr;
 use std::fs;
+use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, bail, ensure};
 
+use crate::apart::Apart;
 use crate::guard::Guard;
 use crate::installation::Installation;
-use crate::postmaster::Postmaster;
+use crate::postmaster::{Postmaster, READY, READY_TO_READ};
 use crate::{Rows, run_apart};
 
 /// The role of all connections, which needs no password.
@@ -21,6 +28,17 @@ const PORTS: std::ops::Range<u32> = 20_000..30_000;
 const TRIES: u32 = 10;
 const TAKEN: &str = "Address already in use";
 
+pub use recovery::{Base, Moment};
+
+/// What of a cluster has little room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Tables and all else that is not the log.
+    Data,
+    /// The write-ahead log.
+    Log,
+}
+
 /// A PostgreSQL of one's own. Dropped, it and its data are gone.
 #[derive(Debug)]
 pub struct Cluster {
@@ -29,8 +47,11 @@ pub struct Cluster {
     guard: Option<Guard>,
     installation: Installation,
     directory: PathBuf,
+    data: PathBuf,
     port: u16,
     settings: Vec<(String, String)>,
+    /// It follows another one, and was not promoted yet.
+    is_standby: bool,
 }
 
 impl Cluster {
@@ -47,24 +68,70 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::start`].
     pub fn start_with(settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let mut own = Self::without_data(settings)?;
+        own.initialize()?;
+        own.run_on_free_port()?;
+        Ok(own)
+    }
+
+    /// The same on a network of its own, where it also listens on the address of the cable.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn start_within(apart: Arc<Apart>, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let mut own = Self::without_data(settings)?;
+        own.installation.apart = Some(apart);
+        own.settings.push(("listen_addresses".to_owned(), "*".to_owned()));
+        own.initialize()?;
+        let known = own.data_dir().join("pg_hba.conf");
+        let known = fs::OpenOptions::new().append(true).open(known).context("pg_hba.conf is there")?;
+        writeln!(&known, "host all all samenet trust")?;
+        own.run_on_free_port()?;
+        Ok(own)
+    }
+
+    /// The same with its data, or its log, on a file system of so many MiB; the rest is not.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn start_in_room(part: Part, mebibytes: u32, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let mut own = Self::without_data(settings)?;
+        let room = own.room();
+        fs::create_dir(&room).context("a directory cannot be made")?;
+        own.installation.apart = Some(Arc::new(Apart::with_room(&room, mebibytes)?));
+        let log = match part {
+            Part::Data => {
+                own.data = room.join("data");
+                own.directory.join("wal")
+            }
+            Part::Log => room.join("wal"),
+        };
+        own.initialize_with(&["--waldir".as_ref(), log.as_os_str()])?;
+        own.run_on_free_port()?;
+        Ok(own)
+    }
+
+    /// A directory and its guard, and nothing in it.
+    fn without_data(settings: &[(&str, &str)]) -> anyhow::Result<Self> {
         let installation = Installation::find()?;
         let directory = tempfile::Builder::new().prefix("millpond-postgres-").tempdir();
         let directory = directory.context("no directory can be made")?.keep();
-        let guard = Guard::start(&directory, &directory.join("data")).context("sh cannot be run")?;
+        let guard = Guard::start(&directory, &[directory.join("data"), directory.join("room/data")]);
+        let data = directory.join("data");
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let mut own = Self {
+        let own = Self {
             postmaster: None,
-            guard: Some(guard),
+            guard: Some(guard.context("sh cannot be run")?),
             installation,
             directory,
+            data,
             port: 0,
             settings: settings.collect(),
+            is_standby: false,
         };
         if let Some(account) = own.installation.account {
             account.give(&own.directory).context("the directory cannot be given away")?;
         }
-        own.initialize()?;
-        own.run_on_free_port()?;
         Ok(own)
     }
 
@@ -75,7 +142,20 @@ impl Cluster {
 
     /// The data directory.
     pub fn data_dir(&self) -> PathBuf {
-        self.directory.join("data")
+        self.data.clone()
+    }
+
+    /// A file on the file system of [`Cluster::start_in_room`], as the caller finds it.
+    ///
+    /// # Errors
+    /// It has no room of its own.
+    pub fn in_room(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let apart = self.installation.apart.as_ref().context("it has no room of its own")?;
+        Ok(apart.seen_from_outside(&self.room().join(name)))
+    }
+
+    fn room(&self) -> PathBuf {
+        self.directory.join("room")
     }
 
     /// What the server has logged since the cluster was made.
@@ -132,9 +212,19 @@ impl Cluster {
     /// # Errors
     /// It runs, or cannot be run; what it says is in the error.
     pub fn run(&mut self) -> anyhow::Result<()> {
+        self.run_with(&[])
+    }
+
+    /// With settings for this once.
+    fn run_with(&mut self, settings: &[(&str, &str)]) -> anyhow::Result<()> {
         ensure!(self.postmaster.is_none(), "it runs already");
         let begun = self.log().len();
-        let started = Postmaster::start(&mut self.postgres(), &self.log_file());
+        let mut command = self.postgres();
+        for (name, value) in settings {
+            command.arg("-c").arg(format!("{name}={value}"));
+        }
+        let phrase = if self.is_standby { READY_TO_READ } else { READY };
+        let started = Postmaster::start(&mut command, &self.log_file(), phrase);
         let said = || self.log().get(begun..).unwrap_or_default().trim_end().to_owned();
         self.postmaster = Some(started.with_context(said)?);
         Ok(())
@@ -165,11 +255,15 @@ impl Cluster {
     }
 
     fn initialize(&self) -> anyhow::Result<()> {
+        self.initialize_with(&[])
+    }
+
+    fn initialize_with(&self, further: &[&OsStr]) -> anyhow::Result<()> {
         let mut initdb = self.installation.command("initdb");
         initdb.current_dir(&self.directory).arg("--pgdata").arg(self.data_dir());
         initdb.args(["--username", ROLE, "--auth", "trust", "--encoding", "UTF8", "--locale", "C"]);
         // No promise has been given yet that a loss of power could break.
-        initdb.args(["--no-instructions", "--no-sync"]);
+        initdb.args(["--no-instructions", "--no-sync"]).args(further);
         let output = initdb.output().with_context(|| format!("{initdb:?} cannot be run"))?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "initdb has failed in {}: {said}", self.directory.display());

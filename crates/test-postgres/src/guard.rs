@@ -4,9 +4,10 @@
 //! A signal at the parent's death (PDEATHSIG) would not do: it comes when the thread ends that started the child, and tests
 //! are threads; and changing the user takes it away.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// The server is known by its data directory, which is one of its arguments. Its own children call themselves something
@@ -31,9 +32,10 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Guards what runs on `data`, which is below `directory`.
-    pub(crate) fn start(directory: &Path, data: &Path) -> io::Result<Self> {
+    /// Guards what runs on one of `data`, which are below `directory`.
+    pub(crate) fn start(directory: &Path, data: &[PathBuf]) -> io::Result<Self> {
         let mut command = Command::new("sh");
+        let data = data.iter().map(|path| path.as_os_str()).collect::<Vec<_>>().join(OsStr::new("\n"));
         command.args(["-c", SCRIPT]).env("GUARDED_DATA", data).env("GUARDED_DIRECTORY", directory);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // Who interrupts the tests at a terminal, or kills all their processes, does not mean the guard.

@@ -4,10 +4,12 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use anyhow::bail;
 
 use crate::account::Account;
+use crate::apart::Apart;
 
 /// The variable that names the directory of PostgreSQL's programs, such as `initdb` and `postgres`.
 pub const BIN: &str = "MILLPOND_TEST_POSTGRES_BIN";
@@ -20,6 +22,8 @@ const NEEDED: [&str; 2] = ["initdb", "postgres"];
 pub(crate) struct Installation {
     directory: PathBuf,
     pub(crate) account: Option<Account>,
+    /// Where its programs run, if they run apart.
+    pub(crate) apart: Option<Arc<Apart>>,
 }
 
 impl Installation {
@@ -37,13 +41,17 @@ impl Installation {
                 ),
             },
         };
-        Ok(Self { directory, account: Account::to_run_as()? })
+        Ok(Self { directory, account: Account::to_run_as()?, apart: None })
     }
 
     /// One of its programs, run by who may, and without what the caller's shell says about PostgreSQL.
     pub(crate) fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(self.directory.join(program));
-        if let Some(account) = &self.account {
+        let program = self.directory.join(program);
+        let mut command = match &self.apart {
+            Some(apart) => self.within(apart, &program),
+            None => Command::new(program),
+        };
+        if let Some(account) = self.account.filter(|_| self.apart.is_none()) {
             account.run(&mut command);
         }
         let inherited = std::env::vars_os().map(|(name, _)| name);
@@ -52,6 +60,14 @@ impl Installation {
         }
         // Its log is read here.
         command.env("LC_ALL", "C");
+        command
+    }
+
+    /// Who enters has to be root still; the user is changed behind that.
+    fn within(&self, apart: &Apart, program: &Path) -> Command {
+        let mut words = apart.words().into_iter();
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).args(self.account.iter().flat_map(Account::words)).arg(program);
         command
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! - [`Cluster`]: a server process on a data directory below the temporary one, on a free port of this machine. It is gone
 //!   when it is dropped, and when the process that made it ends in whatever way.
+//! - [`Relay`]: between a server and its clients, where what passes can be lost.
+//! - [`Apart`]: a file system or a network that only this cluster has.
 //! - [`Schema`]: a name that nobody else has, in a database that is there.
 //! - [`Kind`]: which store tests run on, as [`STORE`] says it.
 //! - `with-postgres COMMAND`: runs a command, the tests' own for one, with a cluster that it finds in [`STORE`].
@@ -12,16 +14,20 @@
 #![warn(missing_docs)]
 
 mod account;
+mod apart;
 mod cluster;
 mod guard;
 mod installation;
 mod kind;
 mod postmaster;
+mod relay;
 mod schema;
 
-pub use cluster::Cluster;
+pub use apart::Apart;
+pub use cluster::{Base, Cluster, Moment, Part};
 pub use installation::BIN;
 pub use kind::Kind;
+pub use relay::{Loss, Relay};
 pub use schema::{Schema, unique_name};
 
 /// The variable that says which store tests run on: see `millpond-test-stores`.

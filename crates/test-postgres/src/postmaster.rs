@@ -12,7 +12,10 @@ use std::thread::JoinHandle;
 use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-const READY: &str = "database system is ready to accept connections";
+/// What it says once it takes connections.
+pub(crate) const READY: &str = "database system is ready to accept connections";
+/// What a standby says once it takes those that only read.
+pub(crate) const READY_TO_READ: &str = "database system is ready to accept read-only connections";
 
 /// A running server: the process that listens, and the children that it has.
 #[derive(Debug)]
@@ -22,8 +25,8 @@ pub(crate) struct Postmaster {
 }
 
 impl Postmaster {
-    /// Starts the server and waits until it takes connections; its log is appended to a file.
-    pub(crate) fn start(command: &mut Command, log: &Path) -> anyhow::Result<Self> {
+    /// Starts the server and waits until it says that it is ready; its log is appended to a file.
+    pub(crate) fn start(command: &mut Command, log: &Path, phrase: &'static str) -> anyhow::Result<Self> {
         let file =
             File::options().create(true).append(true).open(log).context("the log cannot be written")?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -32,7 +35,7 @@ impl Postmaster {
         let mut process = command.spawn().with_context(|| format!("{command:?} cannot be run"))?;
         let lines = process.stderr.take().context("stderr is a pipe")?;
         let (ready, until_ready) = mpsc::channel();
-        let log = std::thread::spawn(move || keep(lines, file, &ready));
+        let log = std::thread::spawn(move || keep(lines, file, phrase, &ready));
         let mut own = Self { process, log: Some(log) };
         // Without a sender left the log has ended, and so has the server.
         if until_ready.recv().is_err() {
@@ -78,11 +81,11 @@ impl Postmaster {
 }
 
 /// Writes down what the server says, and tells when it is ready, once.
-fn keep(lines: ChildStderr, mut file: File, ready: &Sender<()>) -> io::Result<()> {
+fn keep(lines: ChildStderr, mut file: File, phrase: &str, ready: &Sender<()>) -> io::Result<()> {
     for line in BufReader::new(lines).split(b'\n') {
         let line = line?;
         file.write_all(&[&line, b"\n".as_slice()].concat())?;
-        if line.ends_with(READY.as_bytes()) {
+        if line.ends_with(phrase.as_bytes()) {
             // Nobody waits the second time: a server starts again by itself after one of its processes crashed.
             let _: Result<(), mpsc::SendError<()>> = ready.send(());
         }

@@ -1,18 +1,26 @@
 //! The server on a PostgreSQL of its own, whatever store the other tests run on: what SQL does beside it, and what becomes of
 //! it when the database is gone for a while, or another server takes its place.
 
+mod cut_off;
 mod expiry;
+mod failovers;
+mod full;
 mod ledger;
+mod long;
 mod low_water;
+mod notifications;
 mod outages;
 mod roles;
 mod sends;
 mod settling;
 mod takeover;
+mod timelines;
 
-use millpond_blackbox::client::{Client, Delivery, event};
+use std::time::{Duration, Instant};
+
+use millpond_blackbox::client::{Called, Client, Delivery, event};
 use millpond_blackbox::server::{Launch, Server};
-use millpond_test_postgres::Cluster;
+use millpond_test_postgres::{Cluster, Relay};
 use postgres::NoTls;
 use serde_json::{Value, json};
 
@@ -22,6 +30,8 @@ const SCHEMA: &str = "millpond";
 const LONG: u64 = 3_600;
 /// How long an answer is waited for that has to come.
 const PATIENCE: u64 = 20;
+/// What has to happen by itself has happened by then, on any machine.
+const LATEST: Duration = Duration::from_secs(120);
 
 /// A database, and how servers on it are started. It outlives them: it has to be made first.
 struct World {
@@ -36,6 +46,11 @@ impl World {
 
     fn on(cluster: Cluster) -> Self {
         Self { launch: Launch::on_database(&cluster.url("postgres"), SCHEMA), cluster }
+    }
+
+    /// With servers that reach the database through a relay.
+    fn through(cluster: Cluster, relay: &Relay) -> Self {
+        Self { launch: Launch::on_database(&relay.url("postgres"), SCHEMA), cluster }
     }
 
     /// With a server, and a queue whose leases may be ended by SQL.
@@ -59,6 +74,20 @@ impl World {
         self.session().batch_execute(&allow).expect("it is allowed");
         let mark = take(client, LONG);
         assert!(client.ack(QUEUE, &[mark.lease]).expect("it is acked").is_empty());
+    }
+}
+
+/// Asks until the answer is this one. What fails says that it will pass; what does not come in time has failed.
+fn until<T: PartialEq + std::fmt::Debug>(wanted: &T, mut call: impl FnMut() -> Called<T>) {
+    let begun = Instant::now();
+    loop {
+        let answer = call();
+        match &answer {
+            Ok(answer) if answer == wanted => return,
+            Ok(_) => {}
+            Err(error) => ledger::assert_will_pass(error),
+        }
+        assert!(begun.elapsed() < LATEST, "not within {LATEST:?}: {answer:?} in place of {wanted:?}");
     }
 }
 

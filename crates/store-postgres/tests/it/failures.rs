@@ -11,24 +11,24 @@ use millpond_test_postgres::Cluster;
 
 use crate::factory;
 
-const ENVIRONMENT: &str = "orgs/default/projects/default/envs/default";
-const DATABASE: &str = "postgres";
+pub(crate) const ENVIRONMENT: &str = "orgs/default/projects/default/envs/default";
+pub(crate) const DATABASE: &str = "postgres";
 
-fn cluster() -> Cluster {
+pub(crate) fn cluster() -> Cluster {
     Cluster::start().expect("PostgreSQL is installed")
 }
 
-fn sql(cluster: &Cluster, text: &str) -> Vec<Vec<Option<String>>> {
+pub(crate) fn sql(cluster: &Cluster, text: &str) -> Vec<Vec<Option<String>>> {
     cluster.sql(DATABASE, text).expect("the server runs")
 }
 
 /// Asks until the database says so.
-fn wait_for(cluster: &Cluster, condition: &str) {
+pub(crate) fn wait_for(cluster: &Cluster, condition: &str) {
     while sql(cluster, &format!("select {condition}")) != [[Some("t".to_owned())]] {}
 }
 
 /// Tries again while the database, or the server's place in it, is not there.
-fn until_reached<T>(mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+pub(crate) fn until_reached<T>(mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
     loop {
         match work() {
             Err(error) if error.kind == StoreErrorKind::Unavailable => {}
@@ -49,7 +49,7 @@ fn sending(commit: u64) -> ChangeSet {
 }
 
 /// Commits, and finds out what became of it if that is not known; whether it happened.
-fn commit(owner: &mut Owner) -> Result<bool, StoreError> {
+pub(crate) fn commit(owner: &mut Owner) -> Result<bool, StoreError> {
     let changes = sending(owner.commit + 1);
     let result = until_reached(|| owner.store.commit(&changes));
     let happened = match result {
@@ -228,4 +228,60 @@ fn a_connection_that_is_lost_behind_a_commit_has_not_lost_it() {
     owner.commit += 1;
     assert!(owner.delivery(owner.commit).is_some());
     assert!(commit(&mut owner).expect("it works"));
+}
+
+/// The question itself may take the number, and its answer be lost: then nobody can tell any more who took it.
+#[test]
+fn a_question_whose_answer_is_lost_is_not_taken_for_the_commit() {
+    let cluster = cluster();
+    let factory = factory(&cluster.url(DATABASE));
+    let mut owner = Owner::open_named(&factory, ENVIRONMENT);
+    assert!(commit(&mut owner).expect("it works"));
+    let mut client = postgres::Client::connect(&cluster.url(DATABASE), postgres::NoTls).expect("it runs");
+    let mut open = client.transaction().expect("it begins");
+    open.batch_execute("select from millpond.environment for update").expect("it is locked");
+    let changes = sending(owner.commit + 1);
+    let waits = "(select count(*) = 1 from pg_locks where not granted)";
+    std::thread::scope(|scope| {
+        let store = &mut owner.store;
+        let resolved = scope.spawn(|| {
+            assert_fails(store.commit(&changes), StoreErrorKind::Unknown);
+            assert_fails(store.resolve(changes.commit), StoreErrorKind::Unavailable);
+            until_reached(|| store.resolve(changes.commit))
+        });
+        wait_for(&cluster, waits);
+        sql(&cluster, "select pg_terminate_backend(pid, 5000) from pg_locks where not granted");
+        wait_for(&cluster, waits);
+        // The question gets its number, and waits for a standby that never answers.
+        sql(&cluster, "alter system set synchronous_standby_names = 'nobody'");
+        sql(&cluster, "select pg_reload_conf()");
+        wait_for(&cluster, "current_setting('synchronous_standby_names') = 'nobody'");
+        open.rollback().expect("it is over");
+        let asks = "from pg_stat_activity where wait_event = 'SyncRep' and query like '%commit_seq = $3%'";
+        wait_for(&cluster, &format!("(select count(*) = 1 {asks})"));
+        sql(&cluster, "alter system reset synchronous_standby_names");
+        sql(&cluster, &format!("select pg_terminate_backend(pid, 5000) {asks}"));
+        sql(&cluster, "select pg_reload_conf()");
+        assert_fails(resolved.join().expect("it ends"), StoreErrorKind::Unknown);
+    });
+    drop(owner);
+    let mut owner = Owner::open_named(&factory, ENVIRONMENT);
+    assert!(owner.delivery(changes.commit.0).is_none(), "the commit was lost");
+}
+
+/// A row that is old in a database that just came back may be renewed as lately as a moment ago, where the database was before.
+#[test]
+fn a_place_in_a_database_that_was_started_just_now_is_not_free_at_once() {
+    let mut cluster = cluster();
+    let url = cluster.url(DATABASE);
+    drop(factory(&url));
+    let elsewhere = "insert into millpond.server values (gen_random_uuid(), 'elsewhere process 7', 'elsewhere 7 7', \
+                     now(), now() - interval '1 hour')";
+    sql(&cluster, elsewhere);
+    cluster.stop().expect("it runs");
+    cluster.run().expect("it can be started");
+    let taken = factory(&url);
+    assert!(taken.hold().is_some());
+    let waited = "select started_at - pg_postmaster_start_time() > interval '5 seconds' from millpond.server";
+    assert_eq!(sql(&cluster, waited), [[Some("t".to_owned())]]);
 }

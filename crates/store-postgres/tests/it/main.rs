@@ -4,6 +4,7 @@ mod beside;
 mod conformance;
 mod documented;
 mod failures;
+mod lineages;
 mod schema;
 mod schema_text;
 mod sql;

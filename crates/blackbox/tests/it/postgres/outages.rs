@@ -112,7 +112,12 @@ fn receive(client: &mut Client, data: u64, count: usize) {
 }
 
 /// Tags that were answered. What failed is left alone: it may be there.
-fn send_until(client: &mut Client, sender: u64, pulse: &Pulse, are_over: &AtomicBool) -> Vec<String> {
+pub(super) fn send_until(
+    client: &mut Client,
+    sender: u64,
+    pulse: &Pulse,
+    are_over: &AtomicBool,
+) -> Vec<String> {
     let mut sent = Vec::new();
     for number in 0_u64.. {
         if are_over.load(Ordering::SeqCst) {
@@ -131,7 +136,7 @@ fn send_until(client: &mut Client, sender: u64, pulse: &Pulse, are_over: &Atomic
 }
 
 /// Makes a call until there is an answer that is no error which will pass.
-fn until_answered<T>(mut call: impl FnMut() -> Result<T, CallError>) -> T {
+pub(super) fn until_answered<T>(mut call: impl FnMut() -> Result<T, CallError>) -> T {
     loop {
         match call() {
             Ok(answer) => return answer,
@@ -141,7 +146,7 @@ fn until_answered<T>(mut call: impl FnMut() -> Result<T, CallError>) -> T {
 }
 
 /// Takes and acks all; how often each came.
-fn drain(client: &mut Client) -> BTreeMap<String, u64> {
+pub(super) fn drain(client: &mut Client) -> BTreeMap<String, u64> {
     let mut came = BTreeMap::new();
     loop {
         let deliveries = client.lease(QUEUE, 100, 0).expect("a lease call is answered");

@@ -78,7 +78,7 @@ fn assert_refused(status: &std::io::Result<u16>) {
 }
 
 /// Every kind of call, none of which may be answered; how many there are.
-fn tell_nothing(client: &mut Client, held: &Lease) -> usize {
+pub(super) fn tell_nothing(client: &mut Client, held: &Lease) -> usize {
     let leases = std::slice::from_ref(held);
     let target = format!("/v1/queues/{QUEUE}/messages/{}", held.message_id);
     let all = [
