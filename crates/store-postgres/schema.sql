@@ -39,14 +39,6 @@ create table millpond.environment (
     system              text not null default ''::text,
     timeline            bigint not null default 0,
     database            oid not null default 0,
-    epoch               bigint not null default 0, -- rises at each open: fences the owner before
-    commit_seq          bigint not null default 0, -- number of the last commit
-    incarnation         bigint not null default 0,
-    stamp               bigint not null default 0,
-    next_sequence       bigint not null default 0,
-    next_queue          bigint not null default 0,
-    dedup_count         bigint not null default 0,
-    leases_void_below   bigint not null default 0, -- leases of a lower generation came with a restored copy
     next_due            bigint,
     UNIQUE (name),
     PRIMARY KEY (number)
@@ -98,8 +90,9 @@ create table millpond.counters (
     total_expired       bigint not null,
     consumer_seen_at    bigint not null,
     position            bigint not null, -- a number in a log: its last, or the last that a cursor has handed out
-    PRIMARY KEY (environment, queue)
-) with (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000);
+    written             bigint not null default 0,
+    PRIMARY KEY (environment, queue, written)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000);
 
 create table millpond.message (
     environment         integer not null,
@@ -173,8 +166,9 @@ create table millpond.run (
     cursor              bigint not null,
     first               bigint not null,
     last                bigint not null,
-    PRIMARY KEY (environment, cursor, first)
-) with (fillfactor=70);
+    written             bigint not null default 0,
+    PRIMARY KEY (environment, cursor, first, written)
+);
 
 create table millpond.dedup (
     environment         integer not null,
@@ -270,8 +264,22 @@ create table millpond.low_water (
     retried             boolean not null,
     order_at            bigint not null,
     sequence            bigint not null,
-    PRIMARY KEY (environment, queue, kind)
-) with (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000);
+    written             bigint not null default 0,
+    PRIMARY KEY (environment, queue, kind, written)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000);
+
+create table millpond.head (
+    environment         integer not null,
+    commit_seq          bigint not null default 0, -- number of the last commit
+    epoch               bigint not null default 0, -- rises at each open: fences the owner before
+    incarnation         bigint not null default 0,
+    stamp               bigint not null default 0,
+    next_sequence       bigint not null default 0,
+    next_queue          bigint not null default 0,
+    dedup_count         bigint not null default 0,
+    leases_void_below   bigint not null default 0, -- leases of a lower generation came with a restored copy
+    PRIMARY KEY (environment, commit_seq)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000);
 
 CREATE OR REPLACE FUNCTION millpond.allow_sql_settle(queue text, options jsonb DEFAULT '{}'::jsonb)
  RETURNS void
@@ -788,9 +796,10 @@ begin
     wanted := coalesce((options ->> 'delivery')::bigint, part.sequence);
     select d.state, d.lease_generation, d.due_at, d.nonce, d.sent_at, coalesce(d.message, d.sequence) as message,
            coalesce(g.name, q.name) as queue, coalesce(g.settled_by_sql, q.settled_by_sql) as allowed,
-           coalesce(g.deleted, q.deleted) as deleted, e.leases_void_below
+           coalesce(g.deleted, q.deleted) as deleted, h.leases_void_below
         into held
-        from delivery d join environment e on e.number = d.environment
+        from delivery d cross join lateral (select n.leases_void_below from head n where n.environment = d.environment
+            order by n.commit_seq desc limit 1) h
         join queue q on q.environment = d.environment and q.number = d.queue
         left join queue g on q.role = 4 and g.environment = d.environment and g.number = q.parent
         where d.environment = target and d.sequence = wanted;
@@ -865,7 +874,14 @@ create view millpond.stats with (security_barrier=true) as
     millpond.at(NULLIF(c.consumer_seen_at, 0)) AS consumer_seen_at
    FROM millpond.queue q
      JOIN millpond.environment e ON e.number = q.environment
-     JOIN millpond.counters c ON c.environment = q.environment AND c.queue = q.number
+     CROSS JOIN LATERAL ( SELECT n.environment, n.queue, n.ready, n.delayed, n.leased, n.dead,
+            n.completed, n.cancelled, n.waiting_bytes, n.leased_bytes, n.dead_bytes,
+            n.finished_bytes, n.total_sent, n.total_delivered, n.total_undone, n.total_acked,
+            n.total_dead, n.total_expired, n.consumer_seen_at, n."position", n.written
+           FROM millpond.counters n
+          WHERE n.environment = q.environment AND n.queue = q.number
+          ORDER BY n.written DESC
+         LIMIT 1) c
   WHERE q.role < 4 AND NOT q.deleted AND (q.environment = ANY ((ARRAY( SELECT millpond.allowed_environments() AS allowed_environments))));
 
 create view millpond.deliveries with (security_barrier=true) as
@@ -935,8 +951,9 @@ queue: name of a queue, or topics/NAME. data: JSON, at most 256 KiB each. option
 Answers the message ids. What cannot be known here is decided when the message is taken in and is never silent: it keeps its id and is found as cancelled, with the reason. Quotas do not refuse what is committed.';
 comment on function millpond.send_bytes(text,bytea,jsonb) is 'Sends one message of any bytes, as send does. Option content_type says what they are: application/octet-stream unless another is given.';
 comment on table millpond.access is 'Which role may use which environment by SQL. The owner of this schema and superusers may use all.';
-comment on table millpond.counters is 'Exact counts of each queue. Rewritten by every commit that changes them, within the page (HOT).';
-comment on table millpond.environment is 'One row an environment: its fence, which every commit moves, and what the owner needs at its next opening.';
+comment on table millpond.counters is 'Exact counts of each queue. Rewritten by every commit that changes them.';
+comment on table millpond.environment is 'One row an environment: its name, and where it was opened last.';
+comment on table millpond.head is 'One row an environment: its fence, which every commit moves, and what the owner needs at its next opening.';
 comment on table millpond.low_water is 'Nothing that is of use sorts before these keys. Raised now and then, lowered in the commit that writes a row before one.';
 comment on table millpond.migration is 'Steps of the schema that were applied, in order. There is no way back.';
 comment on table millpond.server is 'The server that serves this schema. It renews its row each second; five seconds without that and another may take its place.';

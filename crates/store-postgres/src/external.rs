@@ -137,14 +137,15 @@ pub(crate) const CLAIM: &str = concat!(
     lookup!(
         "unnest($2::bigint[], $3::bigint[]) n(delivery, generation)",
         "delivery",
-        "t.sequence = n.delivery and t.state = 2 and t.lease_generation = n.generation"
+        "t.sequence = n.delivery"
     ),
-    " where exists (select from environment where number = $1 and epoch = $4) on conflict do nothing"
+    " where t.state = 2 and t.lease_generation = n.generation and (select h.epoch from head h where h.environment = $1 order by h.commit_seq desc limit 1) = $4 \
+     on conflict do nothing"
 );
 pub(crate) const CLAIMED: &str = "select n.delivery, n.generation, \
      coalesce((select s.owner from settlement s where s.environment = $1 and s.delivery = n.delivery \
-     and s.generation = n.generation), true), (select epoch from environment where number = $1) \
-     from unnest($2::bigint[], $3::bigint[]) n(delivery, generation)";
+     and s.generation = n.generation), true), (select h.epoch from head h where h.environment = $1 \
+     order by h.commit_seq desc limit 1) from unnest($2::bigint[], $3::bigint[]) n(delivery, generation)";
 
 /// Takes what is free of the right to end these leases (design-holes A5). What an open transaction holds is found by
 /// waiting for it a moment; by halves, so that one that is held keeps no other.

@@ -17,11 +17,12 @@ use tokio_postgres::Row;
 use crate::lineage::{Identity, Seen, Stored, judge};
 use crate::pool::Pool;
 use crate::presence::Presence;
-use crate::row::{self, QUEUE_COLUMNS, get, known, unsigned};
+use crate::row::{self, QUEUE_COLUMNS, get, newest_counters, unsigned};
 use crate::session::Session;
 use crate::settings::PostgresSettings;
 use crate::store::PostgresStore;
 use crate::target::Target;
+use crate::upkeep::Upkeep;
 use crate::watcher::Watcher;
 use crate::{schema, text};
 
@@ -42,6 +43,8 @@ pub(crate) struct Place {
     renewing: Option<JoinHandle<()>>,
     pub(crate) watcher: Arc<Watcher>,
     watching: Mutex<Option<JoinHandle<()>>>,
+    pub(crate) upkeep: Arc<Upkeep>,
+    vacuuming: Option<JoinHandle<()>>,
 }
 
 /// One open store, until it is dropped.
@@ -71,6 +74,8 @@ impl PostgresFactory {
         pool.give(session);
         let presence = Presence::take(&pool)?;
         let renewing = Some(presence.renew(Arc::clone(&pool))?);
+        let upkeep: Arc<Upkeep> = Arc::default();
+        let vacuuming = Some(upkeep.start(Arc::clone(&pool), Arc::clone(&presence))?);
         let place = Place {
             pool,
             presence,
@@ -80,6 +85,8 @@ impl PostgresFactory {
             renewing,
             watcher: Arc::default(),
             watching: Mutex::default(),
+            upkeep,
+            vacuuming,
         };
         Ok(Self { place: Arc::new(place) })
     }
@@ -91,7 +98,8 @@ impl PostgresFactory {
     }
 
     fn create(&self, session: &Session, name: &str) -> Result<bool, StoreError> {
-        let sql = "insert into environment (name) values ($1) on conflict (name) do nothing returning number";
+        let sql = "with made as (insert into environment (name) values ($1) on conflict (name) do nothing returning number) \
+                   insert into head (environment) select number from made returning 1";
         let rows = session.query(sql, &[&text::stored(name)], "making an environment known")?;
         Ok(!rows.is_empty())
     }
@@ -222,16 +230,14 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        // A thread can only have ended by a panic, which was told already.
+        let join = |thread: Option<JoinHandle<()>>| drop(thread.map(JoinHandle::join));
+        self.upkeep.stop(&self.pool);
+        join(self.vacuuming.take());
         self.watcher.stop();
-        if let Some(watching) = lock(&self.watching).take() {
-            // It can only have ended by a panic, which was told already.
-            let _: std::thread::Result<()> = watching.join();
-        }
+        join(lock(&self.watching).take());
         self.presence.stop();
-        if let Some(renewing) = self.renewing.take() {
-            // It can only have ended by a panic, which was told already.
-            let _: std::thread::Result<()> = renewing.join();
-        }
+        join(self.renewing.take());
     }
 }
 
@@ -304,13 +310,17 @@ fn take_over_in_transaction(
 ) -> Result<Taken, StoreError> {
     let context = "taking an environment over";
     session.batch("begin", context)?;
-    // Waits for a commit that is under way.
-    let sql = "select number, system, timeline, database, epoch, commit_seq, incarnation, stamp, next_sequence, \
-               next_queue, dedup_count, leases_void_below from environment where name = $1 for update";
+    let sql = "select number, system, timeline, database from environment where name = $1 for update";
     let rows = session.query(sql, &[&text::stored(name)], context)?;
     let gone = || StoreError::new(StoreErrorKind::Corrupt, "an environment just made is not there");
-    let row = rows.first().ok_or_else(gone)?;
-    let (stored, mut environment) = stored(row)?;
+    let known = rows.first().ok_or_else(gone)?;
+    let number: i32 = get(known, 0)?;
+    // Waits for a commit that is under way.
+    let sql = "select epoch, commit_seq, incarnation, stamp, next_sequence, next_queue, dedup_count, leases_void_below \
+               from head where environment = $1 order by commit_seq desc limit 1 for update";
+    let rows = session.query(sql, &[&number], context)?;
+    let head = rows.first().ok_or_else(gone)?;
+    let (stored, mut environment) = stored(known, head)?;
     let seen = place.presence.memory.of(name);
     let lineage = match judge(&stored, identity, seen, place.presence.lived_lately()) {
         Lineage::Restored if place.pool.settings().assume_restart => Lineage::Restarted,
@@ -321,26 +331,28 @@ fn take_over_in_transaction(
         // Along with the lineage: an owner that dies before its first commit leaves its successor the same.
         environment.leases_void_below = LeaseGeneration::HIGHEST;
     }
-    let (number, epoch): (i32, i64) = (get(row, 0)?, stored.epoch + 1);
-    let sql = "update environment set epoch = $2, system = $3, timeline = $4, database = $5, leases_void_below = $6, \
-               next_due = $7 where number = $1";
+    let epoch = stored.epoch + 1;
+    let sql = "update head set epoch = $2, leases_void_below = $3 where environment = $1 and commit_seq = $4";
     let void_below = environment.leases_void_below.0.cast_signed();
+    session.query(sql, &[&number, &epoch, &void_below, &stored.commit.0.cast_signed()], context)?;
+    let sql =
+        "update environment set system = $2, timeline = $3, database = $4, next_due = $5 where number = $1";
     let Identity { system, timeline, database } = identity;
-    session.query(sql, &[&number, &epoch, system, timeline, database, &void_below, &i64::MIN], context)?;
+    session.query(sql, &[&number, system, timeline, database, &i64::MIN], context)?;
     session.batch("commit", context)?;
     Ok(Taken { number, epoch, commit: stored.commit, environment, lineage })
 }
 
-fn stored(row: &Row) -> Result<(Stored, EnvironmentRow), StoreError> {
-    let identity = Identity { system: get(row, 1)?, timeline: get(row, 2)?, database: get(row, 3)? };
-    let stored = Stored { identity, epoch: get(row, 4)?, commit: CommitSequence(unsigned(row, 5)?) };
+fn stored(known: &Row, head: &Row) -> Result<(Stored, EnvironmentRow), StoreError> {
+    let identity = Identity { system: get(known, 1)?, timeline: get(known, 2)?, database: get(known, 3)? };
+    let stored = Stored { identity, epoch: get(head, 0)?, commit: CommitSequence(unsigned(head, 1)?) };
     let environment = EnvironmentRow {
-        incarnation: Incarnation(unsigned(row, 6)?),
-        stamp: Timestamp::from_millis(get(row, 7)?),
-        next_sequence: Sequence(unsigned(row, 8)?),
-        next_queue: QueueNumber(known(9, u32::try_from(get::<i64>(row, 9)?).ok())?),
-        dedup_count: unsigned(row, 10)?,
-        leases_void_below: LeaseGeneration(unsigned(row, 11)?),
+        incarnation: Incarnation(unsigned(head, 2)?),
+        stamp: Timestamp::from_millis(get(head, 3)?),
+        next_sequence: Sequence(unsigned(head, 4)?),
+        next_queue: QueueNumber(row::known(5, u32::try_from(get::<i64>(head, 5)?).ok())?),
+        dedup_count: unsigned(head, 6)?,
+        leases_void_below: LeaseGeneration(unsigned(head, 7)?),
     };
     Ok((stored, environment))
 }
@@ -349,9 +361,9 @@ fn stored(row: &Row) -> Result<(Stored, EnvironmentRow), StoreError> {
 fn read_all(session: &Session, taken: &Taken) -> Result<Opened, StoreError> {
     let context = "reading an environment";
     let read = |sql: &str| session.query(sql, &[&taken.number], context);
+    let counters = newest_counters!();
     let sql = format!(
-        "select {QUEUE_COLUMNS} from queue q left join counters c on c.environment = q.environment \
-         and c.queue = q.number where q.environment = $1 order by q.number"
+        "select {QUEUE_COLUMNS} from queue q left join {counters} where q.environment = $1 order by q.number"
     );
     let queues = read(&sql)?.iter().map(row::queue_with_counters).collect::<Result<_, _>>()?;
     let sql = "select log, place, live from segment where environment = $1 order by log, place";

@@ -35,4 +35,37 @@ macro_rules! delete_keyed {
     };
 }
 
-pub(crate) use {delete_keyed, lookup};
+/// Writes rows that almost every commit rewrites, each in the place of its newest version, or as a new row. `$columns` of `$arrays` are
+/// those of the table behind the environment, in its order, but for the last, `written`, which is `$commit`. What finds the newest is
+/// no walk over older versions, which stay while some transaction is open (`migrations/0005_newest.sql`).
+macro_rules! put_newest {
+    ($table:literal, $arrays:literal, $columns:literal, $condition:literal, $set:literal, $commit:literal) => {
+        concat!(
+            "with placed as (select n.*, (select t.ctid from ",
+            $table,
+            " t where t.environment = $1 and ",
+            $condition,
+            " order by t.written desc limit 1) as place from unnest(",
+            $arrays,
+            ") n(",
+            $columns,
+            ")), changed as (update ",
+            $table,
+            " c set ",
+            $set,
+            ", written = ",
+            $commit,
+            " from placed n where c.ctid = n.place) insert into ",
+            $table,
+            " (environment, ",
+            $columns,
+            ", written) select $1, ",
+            $columns,
+            ", ",
+            $commit,
+            " from placed where place is null"
+        )
+    };
+}
+
+pub(crate) use {delete_keyed, lookup, put_newest};

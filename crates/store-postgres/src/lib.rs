@@ -8,7 +8,7 @@
 //! presence.rs  one server at a time                       row.rs      rows as columns
 //! lineage.rs   a restart or a restored copy               schema.rs   migrations
 //! watcher.rs   notices what SQL wrote                     external.rs what SQL wrote, as commands
-//! snapshot.rs  all rows of an environment, for an export
+//! snapshot.rs  all rows of an environment, for an export   upkeep.rs   vacuums tables
 //! ```
 //!
 //! A [`ChangeSet`](millpond_core::ChangeSet) is one transaction, sent as a whole: the fence first, then one statement a
@@ -39,6 +39,7 @@ mod snapshot;
 mod store;
 mod target;
 mod text;
+mod upkeep;
 mod watcher;
 mod write;
 

@@ -37,7 +37,8 @@ pub(crate) struct PostgresReader {
 type Query<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
 
 const BEGIN: &str = "begin isolation level repeatable read read only";
-const COMMIT_NUMBER: &str = "select commit_seq, epoch from environment where number = $1";
+pub(crate) const COMMIT_NUMBER: &str =
+    "select commit_seq, epoch from head where environment = $1 order by commit_seq desc limit 1";
 
 impl PostgresReader {
     pub(crate) fn new(

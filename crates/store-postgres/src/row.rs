@@ -100,6 +100,15 @@ macro_rules! dedup_columns {
 }
 pub(crate) use dedup_columns;
 
+/// The counters `c` of a queue `q`, to be joined.
+macro_rules! newest_counters {
+    () => {
+        "lateral (select n.* from counters n where n.environment = q.environment and n.queue = q.number \
+         order by n.written desc limit 1) c on true"
+    };
+}
+pub(crate) use newest_counters;
+
 /// Columns that [`queue_with_counters`] reads, in its order, of a left join.
 pub(crate) const QUEUE_COLUMNS: &str = "q.number, q.name, q.uid, q.generation, q.revision, q.created_at, q.updated_at, \
      q.annotations, q.spec, q.paused_at, q.purged_through, q.deleted, q.sweep_owed, q.dead_purged_through, q.role, q.parent, \

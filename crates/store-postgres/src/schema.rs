@@ -16,10 +16,12 @@ const STEPS: &[Step] = &[
     Step { name: "functions", sql: include_str!("../migrations/0002_functions.sql") },
     Step { name: "views", sql: include_str!("../migrations/0003_views.sql") },
     Step { name: "orders", sql: include_str!("../migrations/0004_orders.sql") },
+    Step { name: "newest", sql: include_str!("../migrations/0005_newest.sql") },
 ];
 
-/// The oldest PostgreSQL that will do.
+/// The oldest PostgreSQL that will do, and the newest that tests run on: numbers as `server_version_num` has them.
 const VERSION_MIN: i32 = 140_000;
+const VERSION_TESTED: i32 = 189_999;
 
 /// Makes the schema what this version needs.
 pub(crate) fn migrate(session: &Session, schema: &str) -> Result<(), StoreError> {
@@ -112,10 +114,7 @@ fn check_version(session: &Session) -> Result<(), StoreError> {
     let Some(row) = rows.first() else { return Err(StoreError::new(StoreErrorKind::Unavailable, context)) };
     let (number, version, read_only, flushes): (i32, String, bool, bool) =
         (row.get(0), row.get(1), row.get(2), row.get(3));
-    if number < VERSION_MIN {
-        let what = format!("PostgreSQL {version} is too old: 14 or later is needed");
-        return Err(StoreError::new(StoreErrorKind::Corrupt, what));
-    }
+    check_number(number, &version)?;
     if read_only {
         let what = "the database is read-only: it is a standby, or default_transaction_read_only is on";
         return Err(StoreError::new(StoreErrorKind::Unavailable, what));
@@ -124,4 +123,29 @@ fn check_version(session: &Session) -> Result<(), StoreError> {
         tracing::warn!("the database runs with fsync off: a loss of power loses what was answered");
     }
     Ok(())
+}
+
+fn check_number(number: i32, version: &str) -> Result<(), StoreError> {
+    if number < VERSION_MIN {
+        let what = format!("PostgreSQL {version} is too old: 14 or later is needed");
+        return Err(StoreError::new(StoreErrorKind::Corrupt, what));
+    }
+    if number > VERSION_TESTED {
+        tracing::warn!(version, "this PostgreSQL is newer than any that Millpond was tested on");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_from_14_on_are_served() {
+        assert!(check_number(140_000, "14.0").is_ok());
+        assert!(check_number(200_001, "20.1").is_ok(), "with a warning");
+        let refused = check_number(130_023, "13.23").expect_err("it is too old");
+        assert_eq!(refused.kind, StoreErrorKind::Corrupt);
+        assert!(refused.to_string().contains("13.23"), "{refused}");
+    }
 }

@@ -16,6 +16,9 @@ pub struct PostgresSettings {
     pub connect_timeout: Duration,
     /// A statement or commit that is not answered within this time failed, and its connection is given up. Default: 30 s.
     pub answer_timeout: Duration,
+    /// A table is vacuumed by the server when so many of its rows, and a fifth of those that are there, are dead. Default:
+    /// 100,000.
+    pub vacuum_after: u64,
 }
 
 impl Default for PostgresSettings {
@@ -26,6 +29,7 @@ impl Default for PostgresSettings {
             take_over: false,
             connect_timeout: Duration::from_secs(5),
             answer_timeout: Duration::from_secs(30),
+            vacuum_after: 100_000,
         }
     }
 }

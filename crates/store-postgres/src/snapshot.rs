@@ -13,7 +13,8 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::row::{
-    self, QUEUE_COLUMNS, dedup_columns, delivery_columns, get, known, narrow, sequence, text, unsigned,
+    self, QUEUE_COLUMNS, dedup_columns, delivery_columns, get, known, narrow, newest_counters, sequence,
+    text, unsigned,
 };
 use crate::session::Session;
 use crate::settings::PostgresSettings;
@@ -132,7 +133,7 @@ impl PostgresSnapshot {
 fn head(session: &Session, name: &str) -> Result<(i32, SnapshotHead), StoreError> {
     let context = "counting rows";
     let sql = "select number, commit_seq, incarnation, stamp, next_sequence, next_queue, dedup_count, leases_void_below \
-               from environment where name = $1";
+               from environment join head on environment = number where name = $1 order by commit_seq desc limit 1";
     let rows = session.query(sql, &[&texts::stored(name)], context)?;
     let Some(row) = rows.first() else {
         return Err(StoreError::new(StoreErrorKind::Unavailable, format!("there is no environment {name}")));
@@ -260,10 +261,7 @@ fn lengths(kind: RowKind) -> Option<&'static str> {
 
 fn page_sql(kind: RowKind, columns: &str, is_behind: bool) -> String {
     let (table, environment) = match kind {
-        RowKind::Queue => (
-            "queue q left join counters c on c.environment = q.environment and c.queue = q.number",
-            "q.environment",
-        ),
+        RowKind::Queue => (concat!("queue q left join ", newest_counters!()), "q.environment"),
         RowKind::Dedup => ("dedup c", "c.environment"),
         RowKind::Delivery => (
             "delivery d left join message m on m.environment = d.environment and m.sequence = d.sequence",

@@ -75,6 +75,7 @@ impl Store for PostgresStore {
         match &result {
             Ok(()) => {
                 self.place.pool.give(session);
+                self.place.upkeep.note(changes);
                 self.note_durable(changes.commit);
             }
             Err(error) => match error.kind {
@@ -134,11 +135,11 @@ fn claim_number(
 ) -> Result<Resolution, StoreError> {
     let context = "claiming a number";
     let number = commit.0.cast_signed();
-    let sql = "update environment set commit_seq = $3 where number = $1 and epoch = $2 and commit_seq = $3::bigint - 1 returning 1";
+    let sql = "update head set commit_seq = $3 where environment = $1 and epoch = $2 and commit_seq = $3::bigint - 1 returning 1";
     if !session.query(sql, &[&environment, &epoch, &number], context)?.is_empty() {
         return Ok(Resolution::Lost);
     }
-    let sql = "select count(*) from environment where number = $1 and epoch = $2 and commit_seq = $3";
+    let sql = "select count(*) from head where environment = $1 and epoch = $2 and commit_seq = $3";
     let rows = session.query(sql, &[&environment, &epoch, &number], context)?;
     let found: i64 = rows.first().map_or(Ok(0), |row| get(row, 0))?;
     if found == 1 {

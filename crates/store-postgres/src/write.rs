@@ -152,8 +152,8 @@ fn steps_of(environment: i32, epoch: i64, changes: &ChangeSet) -> Result<Steps, 
 }
 
 pub(crate) const FENCE: &str = "with moved as ( \
-     update environment set commit_seq = $3, incarnation = $4, stamp = $5, next_sequence = $6, next_queue = $7, \
-     dedup_count = $8, leases_void_below = $9 where number = $1 and epoch = $2 and commit_seq = $3::bigint - 1 returning 1) \
+     update head set commit_seq = $3, incarnation = $4, stamp = $5, next_sequence = $6, next_queue = $7, \
+     dedup_count = $8, leases_void_below = $9 where environment = $1 and epoch = $2 and commit_seq = $3::bigint - 1 returning 1) \
      select demand(count(*), 1, 'MP001') from moved";
 
 fn fence(steps: &mut Steps, environment: i32, epoch: i64, changes: &ChangeSet) {

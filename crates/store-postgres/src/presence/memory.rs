@@ -40,7 +40,8 @@ impl Memory {
     pub(super) fn is_lost(&self, session: &Session) -> Result<bool, StoreError> {
         let before = self.lock().clone();
         let names: Vec<_> = before.keys().map(|name| text::stored(name)).collect();
-        let sql = "select name, epoch, commit_seq from environment where name = any($1)";
+        let sql = "select e.name, h.epoch, h.commit_seq from environment e cross join lateral (select n.* from head n \
+                   where n.environment = e.number order by n.commit_seq desc limit 1) h where e.name = any($1)";
         let mut there = HashMap::new();
         for row in &session.query(sql, &[&names], "looking for what was there")? {
             let stored = Seen { epoch: get(row, 1)?, commit: CommitSequence(unsigned(row, 2)?) };

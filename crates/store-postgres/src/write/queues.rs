@@ -3,7 +3,7 @@
 use millpond_core::ChangeSet;
 use millpond_store::persisted::{live_to_bytes, queue_spec_to_text, role_columns, trigger_spec_to_text};
 
-use crate::keyed::delete_keyed;
+use crate::keyed::{delete_keyed, put_newest};
 use crate::row::order_columns;
 
 use super::{Step, Steps, Value, column, small, step, text_of};
@@ -64,17 +64,22 @@ pub(super) fn put_queues(steps: &mut Steps, environment: i32, changes: &ChangeSe
     );
 }
 
-pub(crate) const PUT_COUNTERS: &str = "insert into counters \
-     select $1, n.* from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], \
-     $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], \
-     $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[]) n \
-     on conflict (environment, queue) do update set ready = excluded.ready, delayed = excluded.delayed, \
-     leased = excluded.leased, dead = excluded.dead, completed = excluded.completed, cancelled = excluded.cancelled, \
-     waiting_bytes = excluded.waiting_bytes, leased_bytes = excluded.leased_bytes, dead_bytes = excluded.dead_bytes, \
-     finished_bytes = excluded.finished_bytes, total_sent = excluded.total_sent, \
-     total_delivered = excluded.total_delivered, total_undone = excluded.total_undone, total_acked = excluded.total_acked, \
-     total_dead = excluded.total_dead, total_expired = excluded.total_expired, \
-     consumer_seen_at = excluded.consumer_seen_at, position = excluded.position";
+pub(crate) const PUT_COUNTERS: &str = put_newest!(
+    "counters",
+    "$2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], \
+     $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], \
+     $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[]",
+    "queue, ready, delayed, leased, dead, completed, cancelled, waiting_bytes, leased_bytes, dead_bytes, \
+     finished_bytes, total_sent, total_delivered, total_undone, total_acked, total_dead, total_expired, \
+     consumer_seen_at, position",
+    "t.queue = n.queue",
+    "ready = n.ready, delayed = n.delayed, leased = n.leased, dead = n.dead, completed = n.completed, cancelled = \
+     n.cancelled, waiting_bytes = n.waiting_bytes, leased_bytes = n.leased_bytes, dead_bytes = n.dead_bytes, \
+     finished_bytes = n.finished_bytes, total_sent = n.total_sent, total_delivered = n.total_delivered, \
+     total_undone = n.total_undone, total_acked = n.total_acked, total_dead = n.total_dead, total_expired = \
+     n.total_expired, consumer_seen_at = n.consumer_seen_at, position = n.position",
+    "$21::bigint"
+);
 
 pub(super) fn put_counters(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     let rows = &changes.counters;
@@ -104,13 +109,18 @@ pub(super) fn put_counters(steps: &mut Steps, environment: i32, changes: &Change
         column(rows, |row| row.total_expired.cast_signed()),
         column(rows, |row| row.consumer_seen_at.as_millis()),
         column(rows, |row| row.position.0.cast_signed()),
+        changes.commit.0.cast_signed(),
     );
 }
 
-pub(crate) const PUT_LOW_WATER: &str = "insert into low_water \
-     select $1, n.* from unnest($2::bigint[], $3::smallint[], $4::bigint[], $5::boolean[], $6::bigint[], $7::bigint[]) n \
-     on conflict (environment, queue, kind) do update set priority_descending = excluded.priority_descending, \
-     retried = excluded.retried, order_at = excluded.order_at, sequence = excluded.sequence";
+pub(crate) const PUT_LOW_WATER: &str = put_newest!(
+    "low_water",
+    "$2::bigint[], $3::smallint[], $4::bigint[], $5::boolean[], $6::bigint[], $7::bigint[]",
+    "queue, kind, priority_descending, retried, order_at, sequence",
+    "t.queue = n.queue and t.kind = n.kind",
+    "priority_descending = n.priority_descending, retried = n.retried, order_at = n.order_at, sequence = n.sequence",
+    "$8::bigint"
+);
 
 pub(super) fn put_low_water(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
     let marks = &changes.low_water;
@@ -127,6 +137,7 @@ pub(super) fn put_low_water(steps: &mut Steps, environment: i32, changes: &Chang
         column(marks, |mark| mark.after.retried),
         column(marks, |mark| mark.after.order_at.as_millis()),
         column(marks, |mark| mark.after.sequence.0.cast_signed()),
+        changes.commit.0.cast_signed(),
     );
 }
 
@@ -142,10 +153,16 @@ pub(crate) const PUT_SEGMENTS: &str = "insert into segment select $1, n.* from u
 pub(crate) const REMOVE_RUNS: &str = delete_keyed!(
     "run",
     "unnest($2::bigint[], $3::bigint[]) n(cursor, first)",
-    "t.cursor = n.cursor and t.first = n.first"
+    "t.cursor = n.cursor and t.first = n.first order by t.written desc limit 1"
 );
-pub(crate) const PUT_RUNS: &str = "insert into run select $1, n.* from unnest($2::bigint[], $3::bigint[], $4::bigint[]) n \
-     on conflict (environment, cursor, first) do update set last = excluded.last";
+pub(crate) const PUT_RUNS: &str = put_newest!(
+    "run",
+    "$2::bigint[], $3::bigint[], $4::bigint[]",
+    "cursor, first, last",
+    "t.cursor = n.cursor and t.first = n.first",
+    "last = n.last",
+    "$5::bigint"
+);
 
 /// Clears, then removes, then writes.
 pub(super) fn put_logs(steps: &mut Steps, environment: i32, changes: &ChangeSet) {
@@ -182,6 +199,7 @@ pub(super) fn put_logs(steps: &mut Steps, environment: i32, changes: &ChangeSet)
             column(rows, |row| i64::from(row.cursor.0)),
             column(rows, |row| row.first.0.cast_signed()),
             column(rows, |row| row.last.0.cast_signed()),
+            changes.commit.0.cast_signed(),
         );
     }
 }

@@ -176,7 +176,7 @@ fn a_connection_that_is_lost_before_a_commit_happens_loses_the_commit() {
     assert!(commit(&mut owner).expect("it works"));
     let mut client = postgres::Client::connect(&cluster.url(DATABASE), postgres::NoTls).expect("it runs");
     let mut open = client.transaction().expect("it begins");
-    open.batch_execute("select from millpond.environment for update").expect("it is locked");
+    open.batch_execute("select from millpond.head for update").expect("it is locked");
     let changes = sending(owner.commit + 1);
     let waits = "(select count(*) = 1 from pg_locks where not granted)";
     let resolution = std::thread::scope(|scope| {
@@ -239,7 +239,7 @@ fn a_question_whose_answer_is_lost_is_not_taken_for_the_commit() {
     assert!(commit(&mut owner).expect("it works"));
     let mut client = postgres::Client::connect(&cluster.url(DATABASE), postgres::NoTls).expect("it runs");
     let mut open = client.transaction().expect("it begins");
-    open.batch_execute("select from millpond.environment for update").expect("it is locked");
+    open.batch_execute("select from millpond.head for update").expect("it is locked");
     let changes = sending(owner.commit + 1);
     let waits = "(select count(*) = 1 from pg_locks where not granted)";
     std::thread::scope(|scope| {

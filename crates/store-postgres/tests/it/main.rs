@@ -8,6 +8,8 @@ mod lineages;
 mod schema;
 mod schema_text;
 mod sql;
+mod upkeep;
+mod versions;
 
 use millpond_store_postgres::{PostgresFactory, PostgresSettings};
 

@@ -1,7 +1,8 @@
 //! Recovery to a point in time: a base backup, an archive of the log, and a cluster that is put back to where it was.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 
@@ -37,7 +38,7 @@ impl Cluster {
         Ok(own)
     }
 
-    /// Copies the data of the running server, as `pg_basebackup` does.
+    /// Copies the data of the running server, as `pg_basebackup` does it.
     ///
     /// # Errors
     /// The server does not run, or refuses.
@@ -80,19 +81,55 @@ impl Cluster {
         Ok(())
     }
 
-    /// The same under a running server, as `pg_basebackup` does it.
-    pub(super) fn copy_running(&self, to: &std::path::Path) -> anyhow::Result<()> {
-        let mut program = self.installation.command("pg_basebackup");
-        program.current_dir(&self.directory).arg("--pgdata").arg(to).args(["--wal-method", "stream"]);
-        program.args(["--checkpoint", "fast", "--no-sync", "--host", "127.0.0.1", "--username", super::ROLE]);
-        let output = program.args(["--port", &self.port.to_string()]).output();
-        let output = output.with_context(|| format!("{program:?} cannot be run"))?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "pg_basebackup has failed: {said}");
-        Ok(())
+    /// The same under a running server, with what PostgreSQL has for those who copy files.
+    pub(super) fn copy_running(&self, to: &Path) -> anyhow::Result<()> {
+        std::thread::scope(|scope| {
+            let copied = scope.spawn(|| self.copy_in_session(to)).join();
+            copied.unwrap_or_else(|_| anyhow::bail!("the client panicked over a copy of the data"))
+        })
+    }
+
+    /// In one session, with which the copy is over.
+    fn copy_in_session(&self, to: &Path) -> anyhow::Result<()> {
+        let mut client = postgres::Client::connect(&self.url("postgres"), postgres::NoTls)?;
+        let rows = client.query("select current_setting('server_version_num')::int >= 150000", &[])?;
+        let (begin, end) = match rows.first().is_some_and(|row| row.get(0)) {
+            true => ("select pg_backup_start('copy', true)", "select labelfile from pg_backup_stop(false)"),
+            false => (
+                "select pg_start_backup('copy', true, false)",
+                "select labelfile from pg_stop_backup(false, false)",
+            ),
+        };
+        client.query(begin, &[])?;
+        copy_while_written(&self.data_dir(), to)?;
+        let label: String = client.query_one(end, &[])?.get(0);
+        // All of the log that the copy needs is there now.
+        fs::remove_dir_all(to.join("pg_wal")).context("the copied log cannot be removed")?;
+        copy_while_written(&self.data_dir().join("pg_wal"), &to.join("pg_wal"))?;
+        fs::remove_file(to.join("postmaster.pid")).context("the server's mark cannot be removed")?;
+        let file = to.join("backup_label");
+        fs::write(&file, label).context("the label cannot be written")?;
+        match self.installation.account {
+            Some(account) => account.give(&file).context("the label cannot be given away"),
+            None => Ok(()),
+        }
     }
 
     fn archive(&self) -> PathBuf {
         self.directory.join("archive")
     }
+}
+
+/// As `cp -a` does it. Files that vanish meanwhile are not needed.
+fn copy_while_written(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let output = Command::new("cp").env("LC_ALL", "C").arg("-a").arg(from).arg(to).output();
+    let output = output.context("cp cannot be run")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let is_gone = |line: &str| line.ends_with("No such file or directory");
+    ensure!(
+        output.status.success() || said.lines().all(is_gone),
+        "{} cannot be copied: {said}",
+        from.display()
+    );
+    Ok(())
 }
