@@ -3,6 +3,7 @@
 pub(crate) mod held;
 pub(crate) mod passed;
 pub(crate) mod sender;
+pub(crate) mod settling;
 pub(crate) mod sql;
 
 use std::path::PathBuf;

@@ -18,6 +18,7 @@ use millpond_load::LoadOptions;
 
 use crate::alone::held::HeldOptions;
 use crate::alone::passed::PassedOptions;
+use crate::alone::settling::SettlingOptions;
 use crate::alone::sql::SqlOptions;
 use crate::peers::{Family, Peer};
 
@@ -38,6 +39,8 @@ enum Command {
     Passed(PassedOptions),
     /// A load while another transaction is open, with a restart of the server in the middle
     Held(HeldOptions),
+    /// How long messages take while transactions are open that have completed others
+    Settling(SettlingOptions),
     /// Print a table, in Markdown, of what several runs with the same settings measured
     Render {
         /// What `run` printed
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Command::Sql(options) => alone::sql::run(&options),
         Command::Passed(options) => alone::passed::run(&options),
         Command::Held(options) => alone::held::run(&options),
+        Command::Settling(options) => alone::settling::run(&options),
         Command::Render { files } => render::run(&files),
     };
     let printed = done.and_then(|text| Ok(std::io::stdout().lock().write_all(text.as_bytes())?));

@@ -26,6 +26,8 @@ mod scenario;
 mod statistics;
 mod system;
 
+pub use hyper::Method;
+
 pub use self::interrupted::{Interrupted, block_on};
 pub use self::loops::{HANDLERS, Work, closed_loop, open_loop, start};
 pub use self::machine::{Flush, describe, measure_flush};

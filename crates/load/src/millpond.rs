@@ -1,7 +1,8 @@
 //! Millpond as a system under load: its JSON calls over HTTP.
 
 use anyhow::{Context as _, ensure};
-use hyper::{Method, Uri};
+use bytes::Bytes;
+use hyper::{Method, StatusCode, Uri};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -49,6 +50,12 @@ impl Millpond {
         })
     }
 
+    /// The path of what belongs to the queue.
+    #[must_use]
+    pub fn path(&self, behind: &str) -> String {
+        format!("/v1/queues/{}{behind}", self.queue_id)
+    }
+
     /// `HOST:PORT`.
     pub(crate) fn authority(&self) -> &str {
         &self.authority
@@ -88,6 +95,22 @@ pub struct Client {
     connection: Connection,
     queue: Millpond,
     sent: u64,
+}
+
+impl Client {
+    /// Makes any call of the native API, and gives what it is answered, whatever that is.
+    ///
+    /// # Errors
+    /// The path is none; or the connection was lost.
+    pub async fn call(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+    ) -> anyhow::Result<(StatusCode, Bytes)> {
+        let uri: Uri = path.parse().context("not a path")?;
+        self.connection.request(method, &uri, ("content-type", "application/json"), body).await
+    }
 }
 
 #[derive(Deserialize)]
