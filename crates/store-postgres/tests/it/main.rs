@@ -5,6 +5,7 @@ mod conformance;
 mod documented;
 mod failures;
 mod lineages;
+mod pooler;
 mod schema;
 mod schema_text;
 mod sql;
