@@ -9,6 +9,7 @@ mod pooler;
 mod schema;
 mod schema_text;
 mod sql;
+mod tls;
 mod upkeep;
 mod versions;
 
