@@ -6,6 +6,7 @@ mod documented;
 mod failures;
 mod lineages;
 mod pooler;
+mod provoked;
 mod schema;
 mod schema_text;
 mod sql;
