@@ -24,7 +24,7 @@ use crate::store::PostgresStore;
 use crate::target::Target;
 use crate::upkeep::Upkeep;
 use crate::watcher::Watcher;
-use crate::{schema, text};
+use crate::{pooling, schema, text};
 
 /// Environments kept in one schema of a PostgreSQL database. A clone is another handle to the same.
 #[derive(Clone, Debug)]
@@ -69,7 +69,8 @@ impl PostgresFactory {
         let target = Target::parse(url)?;
         check_schema_name(&settings.schema)?;
         let pool = Arc::new(Pool::new(target, settings));
-        let session = pool.connect()?;
+        pooling::check_own_connections(&pool)?;
+        let session = pool.take()?;
         schema::migrate(&session, &pool.settings().schema)?;
         pool.give(session);
         let presence = Presence::take(&pool)?;

@@ -27,6 +27,7 @@ mod lineage;
 #[cfg(test)]
 mod plans;
 mod pool;
+mod pooling;
 mod presence;
 mod process;
 mod reader;

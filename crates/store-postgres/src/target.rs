@@ -70,13 +70,7 @@ impl Target {
         if config.get_application_name().is_none() {
             config.application_name("millpond");
         }
-        let trust = match parts.mode.as_deref() {
-            Some("verify-ca") => Trust::Authority,
-            Some("verify-full") => Trust::Host,
-            // As libpq does: who names authorities wants them asked.
-            Some("require") if parts.roots.is_some() => Trust::Authority,
-            _ => Trust::Anybody,
-        };
+        let trust = parts.trust()?;
         let roots = match parts.roots.as_deref() {
             Some("system") => system_roots(),
             Some(file) => roots_of(Path::new(file))?,
@@ -118,7 +112,7 @@ impl Parts {
             let (base, query) = url.split_once('?').unwrap_or((url, ""));
             (base, query.split('&').collect::<Vec<_>>(), '&')
         } else {
-            ("", url.split_whitespace().collect::<Vec<_>>(), ' ')
+            ("", words(url), ' ')
         };
         let (mut kept, mut mode, mut roots) = (Vec::new(), None, None);
         for pair in pairs.into_iter().filter(|pair| !pair.is_empty()) {
@@ -126,19 +120,29 @@ impl Parts {
                 if is_url {
                     percent_decode_str(value).decode_utf8_lossy().into_owned()
                 } else {
-                    value.to_owned()
+                    unquoted(value)
                 }
             };
             match pair.split_once('=') {
                 Some(("sslrootcert", file)) => roots = Some(value(file)),
                 Some(("sslmode", given)) => {
+                    let given = value(given);
                     // The driver knows nothing beyond `require`; what is asked beyond that is the verifier's part.
-                    let known = if given.starts_with("verify-") { "require" } else { given };
+                    let known = match given.as_str() {
+                        "verify-ca" | "verify-full" => "require",
+                        "allow" => "prefer",
+                        given => given,
+                    };
                     kept.push(format!("sslmode={known}"));
-                    mode = Some(given.to_owned());
+                    mode = Some(given);
                 }
                 _ => kept.push(pair.to_owned()),
             }
+        }
+        // As libpq does: who asks the public authorities, whom anybody can get a certificate from, wants the name looked at.
+        if mode.is_none() && roots.as_deref() == Some("system") {
+            kept.push("sslmode=require".to_owned());
+            mode = Some("verify-full".to_owned());
         }
         let kept = kept.join(&separator.to_string());
         let rest = match (is_url, kept.is_empty()) {
@@ -148,6 +152,45 @@ impl Parts {
         };
         Self { rest, mode, roots }
     }
+
+    fn trust(&self) -> Result<Trust, StoreError> {
+        match (self.mode.as_deref(), self.roots.as_deref()) {
+            (Some("verify-full"), _) => Ok(Trust::Host),
+            (Some("disable"), _) => Ok(Trust::Anybody),
+            (Some(mode), Some("system")) => Err(invalid(&format!(
+                "sslmode={mode} is too weak for sslrootcert=system, whose authorities anybody can ask: use verify-full"
+            ))),
+            (Some("verify-ca"), _) => Ok(Trust::Authority),
+            // As libpq does: who names authorities wants them asked.
+            (Some("require"), Some(_)) => Ok(Trust::Authority),
+            _ => Ok(Trust::Anybody),
+        }
+    }
+}
+
+/// The words of a connection string that is no URL; what stands in quotes is of one word.
+fn words(text: &str) -> Vec<&str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let ends = move |letter: char| {
+        if is_escaped {
+            is_escaped = false;
+            return false;
+        }
+        is_escaped = letter == '\\';
+        is_quoted ^= letter == '\'';
+        !is_quoted && letter.is_whitespace()
+    };
+    text.split(ends).filter(|word| !word.is_empty()).collect()
+}
+
+/// A value without its quotes.
+fn unquoted(value: &str) -> String {
+    let inner = value.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(value);
+    let (mut plain, mut letters) = (String::new(), inner.chars());
+    while let Some(letter) = letters.next() {
+        plain.extend(if letter == '\\' { letters.next() } else { Some(letter) });
+    }
+    plain
 }
 
 fn invalid(what: &str) -> StoreError {
@@ -267,6 +310,35 @@ mod tests {
         assert_eq!(parts.rest, "host=h user=u sslmode=disable");
         assert_eq!((parts.mode.as_deref(), parts.roots.as_deref()), (Some("disable"), Some("system")));
         assert_eq!(Parts::of("postgres://h/d").rest, "postgres://h/d");
+    }
+
+    #[test]
+    fn no_spelling_of_a_setting_makes_it_weaker() {
+        let trust = |url: &str| Target::parse(url).and_then(|_| Parts::of(url).trust());
+        for (url, asked) in [
+            ("postgres://u@h/d?sslmode=verify%2Dfull", Trust::Host),
+            ("host=h user=u sslmode='verify-full'", Trust::Host),
+            ("host=h user=u sslmode='verify-ca' password='a  b\\' c'", Trust::Authority),
+            ("postgres://u@h/d?sslrootcert=system", Trust::Host),
+            ("postgres://u@h/d?sslmode=allow", Trust::Anybody),
+        ] {
+            assert_eq!(trust(url).ok(), Some(asked), "{url}");
+        }
+        for url in [
+            "postgres://u:secret@h/d?sslmode=verify-ful",
+            "postgres://u:secret@h/d?sslmode=require&sslrootcert=system",
+        ] {
+            let error = trust(url).expect_err(url).to_string();
+            assert!(error.contains("sslmode") && !error.contains("secret"), "{error}");
+        }
+        for name in ["sslcert", "sslkey", "sslcrl"] {
+            let refused = trust(&format!("postgres://u:secret@h/d?{name}=/file"));
+            let error = refused.expect_err(name).to_string();
+            assert!(error.contains(name) && !error.contains("secret"), "{error}");
+        }
+        let config =
+            Target::parse("host=h user=u password='a  b'").expect("it is a connection string").config;
+        assert_eq!(config.get_password(), Some(&b"a  b"[..]));
     }
 
     #[test]

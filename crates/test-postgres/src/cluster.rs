@@ -319,7 +319,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn free_port() -> anyhow::Result<u16> {
+pub(crate) fn free_port() -> anyhow::Result<u16> {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     // Processes begin at different places.
     let first = std::process::id().wrapping_mul(61);

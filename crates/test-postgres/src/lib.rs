@@ -4,6 +4,7 @@
 //! - [`Cluster`]: a server process on a data directory below the temporary one, on a free port of this machine. It is gone
 //!   when it is dropped, and when the process that made it ends in whatever way.
 //! - [`Relay`]: between a server and its clients, where what passes can be lost.
+//! - [`Bouncer`]: a PgBouncer in front of a server.
 //! - [`Apart`]: a file system or a network that only this cluster has.
 //! - [`Schema`]: a name that nobody else has, in a database that is there.
 //! - [`Kind`]: which store tests run on, as [`STORE`] says it.
@@ -15,6 +16,7 @@
 
 mod account;
 mod apart;
+mod bouncer;
 mod cluster;
 mod guard;
 mod installation;
@@ -24,6 +26,7 @@ mod relay;
 mod schema;
 
 pub use apart::Apart;
+pub use bouncer::Bouncer;
 pub use cluster::{Base, Cluster, Moment, Part};
 pub use installation::BIN;
 pub use kind::Kind;

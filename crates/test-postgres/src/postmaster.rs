@@ -26,7 +26,7 @@ pub(crate) struct Postmaster {
 
 impl Postmaster {
     /// Starts the server and waits until it says that it is ready; its log is appended to a file.
-    pub(crate) fn start(command: &mut Command, log: &Path, phrase: &'static str) -> anyhow::Result<Self> {
+    pub(crate) fn start(command: &mut Command, log: &Path, phrase: &str) -> anyhow::Result<Self> {
         let file =
             File::options().create(true).append(true).open(log).context("the log cannot be written")?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -35,7 +35,8 @@ impl Postmaster {
         let mut process = command.spawn().with_context(|| format!("{command:?} cannot be run"))?;
         let lines = process.stderr.take().context("stderr is a pipe")?;
         let (ready, until_ready) = mpsc::channel();
-        let log = std::thread::spawn(move || keep(lines, file, phrase, &ready));
+        let phrase = phrase.to_owned();
+        let log = std::thread::spawn(move || keep(lines, file, &phrase, &ready));
         let mut own = Self { process, log: Some(log) };
         // Without a sender left the log has ended, and so has the server.
         if until_ready.recv().is_err() {

@@ -5,9 +5,12 @@ mod conformance;
 mod documented;
 mod failures;
 mod lineages;
+mod pooler;
+mod provoked;
 mod schema;
 mod schema_text;
 mod sql;
+mod tls;
 mod upkeep;
 mod versions;
 

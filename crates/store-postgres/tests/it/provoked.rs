@@ -1,0 +1,46 @@
+//! Errors that a real server is brought to give, by settings of the role and from beside.
+
+use millpond_store::{StoreErrorKind, StoreFactory as _};
+use millpond_store_conformance::rows::{Owner, assert_fails};
+
+use crate::factory;
+use crate::failures::{DATABASE, ENVIRONMENT, cluster, commit, sql};
+
+/// Ends all connections but the one that asks.
+const END_ALL: &str = "select pg_terminate_backend(pid) from pg_stat_activity \
+     where backend_type = 'client backend' and pid <> pg_backend_pid()";
+
+#[test]
+fn settings_of_the_role_that_a_connection_makes_itself_stand_in_no_ones_way() {
+    let cluster = cluster();
+    for setting in [
+        "default_transaction_isolation = 'serializable'",
+        "statement_timeout = '1ms'",
+        "lock_timeout = '1ms'",
+        "idle_in_transaction_session_timeout = '1ms'",
+    ] {
+        sql(&cluster, &format!("alter role postgres set {setting}"));
+        let factory = factory(&cluster.url(DATABASE));
+        let mut owner = Owner::open_named(&factory, ENVIRONMENT);
+        assert!(commit(&mut owner).expect(setting));
+        assert!(owner.delivery(owner.commit).is_some());
+        drop(owner);
+        drop(factory);
+        sql(&cluster, "alter role postgres reset all");
+    }
+}
+
+#[test]
+fn a_role_that_may_only_read_is_unavailable_until_it_may_write() {
+    let cluster = cluster();
+    let factory = factory(&cluster.url(DATABASE));
+    let mut owner = Owner::open_named(&factory, ENVIRONMENT);
+    assert!(commit(&mut owner).expect("it works"));
+    sql(&cluster, "alter role postgres set default_transaction_read_only = on");
+    sql(&cluster, END_ALL);
+    let refused = || factory.create_environment("orgs/a/projects/b/envs/c");
+    assert_fails(refused(), StoreErrorKind::Unavailable);
+    sql(&cluster, "begin read write; alter role postgres reset all; commit");
+    while !commit(&mut owner).expect("it may write again") {}
+    assert!(owner.delivery(owner.commit).is_some());
+}
