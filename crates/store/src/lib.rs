@@ -35,6 +35,7 @@
 mod backup;
 mod error;
 mod memory;
+mod outage;
 pub mod persisted;
 mod snapshot;
 
@@ -51,6 +52,7 @@ use millpond_core::{ChangeSet, External, LowWater, Page, RowKey, Rows, Scan};
 pub use backup::{BackedUp, Backup, CopyProgress};
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::{BesideError, MemoryBeside, MemoryDisk, MemoryDump, MemoryStore};
+pub use outage::Outage;
 pub use snapshot::{PAGE_BYTES, PAGE_ROWS, RowCounts, RowKind, Snapshot, SnapshotHead, Snapshots, StoredRow};
 
 /// What an owner finds when it opens an environment.

@@ -184,10 +184,19 @@ fn timed_commit(
 }
 
 fn measure(slot: &Slot, store: &mut dyn Store) -> Option<Event> {
+    let now = slot.shared.upgrade()?.clock.read().monotonic;
+    let mut outage = lock(&slot.unmeasurable);
     match store.stats() {
-        Ok(stats) => Some(Event::Space(stats.space_low)),
+        Ok(stats) => {
+            if let Some(lasted) = outage.over(now) {
+                tracing::info!(environment = %slot.name, ?lasted, "room known again");
+            }
+            Some(Event::Space(stats.space_low))
+        }
         Err(error) => {
-            tracing::warn!(environment = %slot.name, %error, "room not known");
+            if let Some(lasted) = outage.failed(now) {
+                tracing::warn!(environment = %slot.name, %error, ?lasted, "room not known");
+            }
             None
         }
     }
