@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::EngineSettings;
 use crate::commit::{CommitFailure, commit};
 use crate::driver::backup::CopyJob;
-use crate::driver::counters::Committed;
+use crate::driver::counters::{Committed, ExternalRefused};
 use crate::driver::lock;
 use crate::driver::slot::{Event, Slot};
 use crate::environment::ReadId;
@@ -179,6 +179,7 @@ fn timed_commit(
         flush: store.last_flush(),
         rows: changes.row_count(),
         commands,
+        external_refused: ExternalRefused::of(changes),
     });
     Ok(())
 }
