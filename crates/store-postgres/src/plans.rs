@@ -47,6 +47,9 @@ const STATEMENTS: &[&str] = &[
     external::CLAIM,
     external::CLAIMED,
     external::PAGE,
+    external::RAISE_FLOOR,
+    external::REST,
+    external::SIZES,
     watcher::LATE,
     watcher::NEW,
 ];

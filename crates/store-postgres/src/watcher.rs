@@ -213,6 +213,7 @@ impl Run {
         // shows it.
         self.watcher.reset();
         let (mut in_vain, mut reminded, mut swept, mut sweeps) = (0, Instant::now(), Instant::now(), 0_u32);
+        let mut may_wait = true;
         loop {
             let (found, is_full) = self.look(session)?;
             if let Some(lasted) = self.outage.over(self.begun.elapsed()) {
@@ -220,8 +221,9 @@ impl Run {
             }
             let asleep = self.watcher.asleep.load(Ordering::Relaxed);
             in_vain = if found { 0 } else { in_vain + 1 };
-            if reminded.elapsed() >= REMIND_EVERY {
-                self.remind(session)?;
+            may_wait |= found;
+            if may_wait && reminded.elapsed() >= REMIND_EVERY {
+                may_wait = self.remind(session)?;
                 reminded = Instant::now();
             }
             if swept.elapsed() >= SWEEP_EVERY {
@@ -311,14 +313,16 @@ impl Run {
         true
     }
 
-    /// Tells again of what has been waiting: an environment that was told may have failed since.
-    fn remind(&self, session: &Session) -> Result<(), StoreError> {
-        let sql = "select e.name from environment e where exists (select from intake) and exists ( \
-                   select from intake i where i.environment = e.number and i.id <= $1)";
-        for row in session.query(sql, &[&self.seen.highest], "looking for what waits")? {
-            (self.wake)(&text(&row, 0)?);
+    /// Tells again of what has been waiting: an environment that was told may have failed since. Whether there is any.
+    fn remind(&self, session: &Session) -> Result<bool, StoreError> {
+        let sql = "select e.name from environment e where exists (select from intake i where i.environment = e.number \
+                   and i.id >= coalesce((select f.number from intake_floor f where f.environment = e.number \
+                   order by f.number desc limit 1), 0) and i.id <= $1)";
+        let waiting = session.query(sql, &[&self.seen.highest], "looking for what waits")?;
+        for row in &waiting {
+            (self.wake)(&text(row, 0)?);
         }
-        Ok(())
+        Ok(!waiting.is_empty())
     }
 }
 
