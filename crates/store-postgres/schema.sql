@@ -233,6 +233,7 @@ create table millpond.intake (
     PRIMARY KEY (id)
 ) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_threshold=100000);
 CREATE INDEX intake_environment ON millpond.intake USING btree (environment, id);
+CREATE INDEX intake_transaction ON millpond.intake USING btree (environment, transaction, id);
 
 create table millpond.settlement (
     environment         integer not null,
@@ -279,6 +280,12 @@ create table millpond.head (
     dedup_count         bigint not null default 0,
     leases_void_below   bigint not null default 0, -- leases of a lower generation came with a restored copy
     PRIMARY KEY (environment, commit_seq)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000);
+
+create table millpond.intake_floor (
+    environment         integer not null,
+    number              bigint not null,
+    PRIMARY KEY (environment, number)
 ) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000);
 
 CREATE OR REPLACE FUNCTION millpond.allow_sql_settle(queue text, options jsonb DEFAULT '{}'::jsonb)
@@ -542,7 +549,7 @@ begin
     foreach granted in array public_functions() loop
         execute format('grant execute on function %I.%s to %I', 'millpond', granted, role);
     end loop;
-    execute format('grant select on queues, messages, deliveries, dead_letters, stats to %I', role);
+    execute format('grant select on queues, messages, deliveries, dead_letters, stats, refused to %I', role);
 end $function$;
 
 CREATE OR REPLACE FUNCTION millpond.is_operator()
@@ -937,6 +944,22 @@ create view millpond.dead_letters with (security_barrier=true) as
    FROM millpond.messages
   WHERE messages.state = 'dead'::text;
 
+create view millpond.refused with (security_barrier=true) as
+ SELECT e.name AS environment, d.dead_queue AS queue,
+    millpond.message_id(d.sent_at, d.sequence, d.nonce) AS message_id,
+    (ARRAY['attempts spent'::text, 'leases lost'::text, 'cancelled'::text, 'deduplicated'::text, 'queue deleted'::text, 'refused'::text])[d.dead_reason + 1] AS reason,
+    millpond.at(d.sent_at) AS sent_at, millpond.at(d.due_at) AS refused_at,
+    millpond.at(d.expires_at) AS kept_until, m.attributes::json ->> 'source'::text AS source,
+    m.attributes::json AS attributes,
+        CASE
+            WHEN m.chunks = 0 THEN millpond.data_text(m.data_kind, m.data)
+            ELSE NULL::text
+        END AS data
+   FROM millpond.delivery d
+     JOIN millpond.environment e ON e.number = d.environment
+     JOIN millpond.message m ON m.environment = d.environment AND m.sequence = d.sequence
+  WHERE d.queue = '4294967295'::bigint AND d.state = 5 AND (d.environment = ANY ((ARRAY( SELECT millpond.allowed_environments() AS allowed_environments))));
+
 comment on function millpond.allow_sql_settle(text,jsonb) is 'Lets complete and fail end leases of a queue or group (topics/T/groups/G), from when the server has taken this in, for good. From then on the server asks before it gives up a lease of this queue, which costs it a statement.';
 comment on function millpond.cancel(text,text,jsonb) is 'Ends a message before it is done, once this transaction is committed. Does nothing if it is done by then, or while an open transaction has completed it.';
 comment on function millpond.complete(text,bigint,jsonb,jsonb) is 'Ends a lease because the work is done, together with what this transaction writes: both are committed, or neither. Raises MP010 if the lease is not held any more, so that the writes are rolled back. While this transaction is open its lease is not taken away, even after its end; the server does not wait for it.
@@ -954,6 +977,7 @@ comment on table millpond.access is 'Which role may use which environment by SQL
 comment on table millpond.counters is 'Exact counts of each queue. Rewritten by every commit that changes them.';
 comment on table millpond.environment is 'One row an environment: its name, and where it was opened last.';
 comment on table millpond.head is 'One row an environment: its fence, which every commit moves, and what the owner needs at its next opening.';
+comment on table millpond.intake_floor is 'Below this number everything in the intake of an environment was taken or never comes. Raised now and then.';
 comment on table millpond.low_water is 'Nothing that is of use sorts before these keys. Raised now and then, lowered in the commit that writes a row before one.';
 comment on table millpond.migration is 'Steps of the schema that were applied, in order. There is no way back.';
 comment on table millpond.server is 'The server that serves this schema. It renews its row each second; five seconds without that and another may take its place.';
@@ -961,4 +985,5 @@ comment on view millpond.dead_letters is 'Messages that are out of attempts, and
 comment on view millpond.deliveries is 'How far each queue or group is with each message. Of a topic''s messages only those that a group has taken and not yet settled are here for that group.';
 comment on view millpond.messages is 'Messages with what was sent. data is JSON or text; data that is larger than 64 KiB is read over HTTP.';
 comment on view millpond.queues is 'Queues, topics, partitions and groups, with their policies.';
+comment on view millpond.refused is 'Messages by SQL that were refused when they were taken in, and why. They are in no queue.';
 comment on view millpond.stats is 'Counts of each queue, exact as of the last commit of the server. What a topic''s groups have before them is not here.';

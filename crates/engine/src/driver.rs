@@ -30,7 +30,7 @@ use crate::{Answer, EngineError, EngineSettings};
 pub use backup::BackupProgress;
 use catalogue::Catalogue;
 use counters::Counters;
-pub use counters::{EngineMetrics, EngineStats, Failures};
+pub use counters::{EngineMetrics, EngineStats, ExternalRefused, Failures};
 use pools::{Pools, WriteJob};
 pub(crate) use pools::{ReadJob, ReadWork};
 use slot::Mail;

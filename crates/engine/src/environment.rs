@@ -330,6 +330,7 @@ impl Environment {
         let Some(done) = self.commits.pop_front() else { return };
         assert_eq!(done.commit, commit, "commits finish in order");
         self.durable = commit;
+        self.intake.forget_taken(commit);
         self.settle();
         self.begin_claim_reads(actions);
         self.release(done.answers, actions);

@@ -33,7 +33,7 @@ pub use bulk::{BulkDone, BulkStep, BulkWalk, Which};
 use clock::{Clock, SystemClock};
 pub use commit::{CommitFailure, commit};
 use driver::Shared;
-pub use driver::{BackupProgress, EngineMetrics, EngineStats, Failures, Survey, SurveyPage};
+pub use driver::{BackupProgress, EngineMetrics, EngineStats, ExternalRefused, Failures, Survey, SurveyPage};
 pub use environment::PushNotice;
 pub use error::EngineError;
 pub use receipt::{Pin, Receipt};

@@ -112,6 +112,13 @@ fn write_engine(engine: &EngineMetrics, text: &mut Text) {
     by_label(&names::ENVIRONMENT_FAILURES, "cause", failures, text);
     text.only(&names::RECEIPTS_UNDONE, engine.receipts_undone);
     text.only(&names::GRANTS_UNDONE, engine.grants_undone);
+    let refused = engine.external_refused;
+    let refused = [
+        ("deduplicated", refused.deduplicated),
+        ("queue_deleted", refused.queue_deleted),
+        ("refused", refused.refused),
+    ];
+    by_label(&names::EXTERNAL_REFUSED, "reason", refused, text);
 }
 
 fn write_cache(cache: &CacheReading, text: &mut Text) {

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
+use millpond_store::Outage;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
@@ -36,14 +37,27 @@ pub async fn serve(
 ) {
     let (alive, mut all_gone) = mpsc::channel::<()>(1);
     let mut stop = std::pin::pin!(stop);
+    let (begun, mut outage) = (Instant::now(), Outage::default());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stop.as_mut() => break,
         };
         match accepted {
-            Ok((stream, _)) => take(stream, &app, connections, shutdown, alive.clone()),
-            Err(error) => survive_accept_error(&error).await,
+            Ok((stream, _)) => {
+                if let Some(lasted) = outage.over(begun.elapsed()) {
+                    tracing::info!(?lasted, "connections are accepted again");
+                }
+                take(stream, &app, connections, shutdown, alive.clone());
+            }
+            // What a single connection did wrong is passed over; where the process lacks something, waiting helps.
+            Err(error) if is_of_one_connection(&error) => (),
+            Err(error) => {
+                if let Some(lasted) = outage.failed(begun.elapsed()) {
+                    tracing::error!(%error, ?lasted, "cannot accept connections");
+                }
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
         }
     }
     drop((listener, alive));
@@ -80,12 +94,7 @@ fn take(
     }
 }
 
-/// What a single connection did wrong is passed over; where the process lacks something, waiting helps.
-async fn survive_accept_error(error: &io::Error) {
+fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
-        return;
-    }
-    tracing::error!(%error, "cannot accept connections");
-    tokio::time::sleep(ACCEPT_PAUSE).await;
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }

@@ -136,6 +136,7 @@ rules! { BESIDE true:
         what_is_rolled_back_never_comes,
         overlapping_transactions_are_all_seen,
         transactions_come_in_order_each_as_a_whole,
+        a_page_has_all_of_each_transaction,
         pages_of_the_intake_are_its_front,
         what_was_taken_does_not_come_back,
         taking_what_is_not_there_is_corrupt,

@@ -23,14 +23,49 @@ use crate::row::{get, known, optional_text, text, time, unsigned};
 use crate::session::Session;
 use crate::watcher::Floor;
 
-/// Columns of the intake that [`commands`] reads, in its order. Asked as a range, so that only the index by environment gives the order.
-pub(crate) const PAGE: &str = "select id, transaction::text::bigint, kind, queue, partition, sequence, sent_at, nonce, \
-     attributes, data_kind, data, delay, visible_at, priority, time_to_live, key, delivery, generation, output, extend_by \
-     from intake where (environment, id) >= ($1, $2) and environment <= $1 order by environment, id limit $3";
+mod together;
+
+pub(crate) use together::{REST, REST_MOST, SIZES, Together, transactions};
+
+/// Columns of the intake that [`commands`] reads, in its order.
+macro_rules! intake_columns {
+    () => {
+        "id, transaction::text::bigint, kind, queue, partition, sequence, sent_at, nonce, attributes, data_kind, data, delay, \
+         visible_at, priority, time_to_live, key, delivery, generation, output, extend_by"
+    };
+}
+pub(crate) use intake_columns;
+
+/// Asked as a range, so that only the index by environment gives the order.
+pub(crate) const PAGE: &str = concat!(
+    "select ",
+    intake_columns!(),
+    " from intake where (environment, id) >= ($1, greatest($2, (select f.number from intake_floor f \
+     where f.environment = $1 order by f.number desc limit 1))) \
+     and environment <= $1 order by environment, id limit $3"
+);
+
+/// The database is told where pages begin when that has risen by so much: an owner that begins walks over no more than this.
+const FLOOR_STEP: i64 = 1_000;
+/// In the place of its newest version, or as a new row.
+pub(crate) const RAISE_FLOOR: &str = "with placed as (select (select f.ctid from intake_floor f where f.environment = $1 \
+     order by f.number desc limit 1) as place), raised as (update intake_floor f set number = greatest(f.number, $2) \
+     from placed n where f.ctid = n.place) insert into intake_floor select $1, $2 from placed where place is null";
 
 /// Where the pages of one environment begin.
 #[derive(Debug, Default)]
-pub(crate) struct LowWater(Mutex<Floor>);
+pub(crate) struct LowWater {
+    floor: Mutex<Floor>,
+    stored: Mutex<Stored>,
+}
+
+#[derive(Debug, Default)]
+struct Stored {
+    /// Behind the highest number that was taken.
+    taken: i64,
+    /// What the database was told.
+    floor: i64,
+}
 
 impl LowWater {
     /// `floor`: as it is now. What was noted before the database may have gone back says nothing.
@@ -50,8 +85,24 @@ impl LowWater {
         }
     }
 
+    /// Where pages begin, if it is time to store that. `taken`: what the commit takes that stores it.
+    ///
+    /// Never above what was taken: after a crash, numbers may be drawn again that are higher than all that were committed.
+    pub(crate) fn to_store(&self, floor: Floor, taken: &[ExternalId]) -> Option<i64> {
+        let highest = taken.iter().map(|id| id.0.cast_signed() + 1).max()?;
+        let low = self.get(floor);
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        stored.taken = stored.taken.max(highest);
+        let number = low.min(stored.taken);
+        if number - stored.floor < FLOOR_STEP {
+            return None;
+        }
+        stored.floor = number;
+        Some(number)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Floor> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.floor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

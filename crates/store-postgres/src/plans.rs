@@ -47,6 +47,9 @@ const STATEMENTS: &[&str] = &[
     external::CLAIM,
     external::CLAIMED,
     external::PAGE,
+    external::RAISE_FLOOR,
+    external::REST,
+    external::SIZES,
     watcher::LATE,
     watcher::NEW,
 ];
@@ -62,7 +65,8 @@ fn faults(statement: &str, plan: &str) -> Vec<String> {
     let lines: Vec<_> = plan.lines().map(str::trim).collect();
     let is_bad = |(number, line): (usize, &&str)| {
         // Of the newest row, of which there is one.
-        let is_newest = number > 0 && lines[number - 1].contains("Index Scan Backward using head_pkey");
+        let newest = ["head_pkey", "intake_floor_pkey"].map(|key| format!("Index Scan Backward using {key}"));
+        let is_newest = number > 0 && newest.iter().any(|scan| lines[number - 1].contains(scan));
         ["Seq Scan", "Join Filter", "Sort", "Bitmap", "Hash", "Merge"].iter().any(|bad| line.contains(bad))
             || (*line == "Index Cond: (environment = $1)" && !walks && !is_newest)
             || (line.contains("_expiry on ") && !BY_EXPIRY.contains(&statement))

@@ -19,7 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use millpond_store::{StoreError, StoreErrorKind};
+use millpond_store::{Outage, StoreError, StoreErrorKind};
 
 use crate::lineage::Identity;
 use crate::pool::Pool;
@@ -165,7 +165,7 @@ impl Presence {
     fn run(&self, pool: &Pool) {
         let mut session: Option<Session> = None;
         let mut clock = ClockSamples::default();
-        let mut wait = RENEW_EVERY;
+        let (mut wait, mut outage) = (RENEW_EVERY, Outage::default());
         loop {
             let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
             let until = self.end.wait_timeout_while(ended, wait, |ended| !*ended);
@@ -181,11 +181,16 @@ impl Presence {
                 Ok(connected) => {
                     session = Some(connected);
                     wait = RENEW_EVERY;
+                    if let Some(lasted) = outage.over(self.begun.elapsed()) {
+                        tracing::info!(?lasted, "this server's place in the database is held again");
+                    }
                 }
                 Err(error) => {
                     pool.forget_free();
-                    if self.hold().is_none() {
-                        tracing::warn!(%error, "this server's place in the database is not held");
+                    if self.hold().is_none()
+                        && let Some(lasted) = outage.failed(self.begun.elapsed())
+                    {
+                        tracing::warn!(%error, ?lasted, "this server's place in the database is not held");
                     }
                     wait = RETRY_AFTER.mul_f64(0.5 + fastrand::f64());
                 }
@@ -263,10 +268,9 @@ impl Presence {
 
     /// Takes the place if it is free.
     fn ask(&self, pool: &Pool) -> Result<Asked, StoreError> {
-        let take_over = pool.settings().take_over;
         let sent = self.begun.elapsed();
         let asked = pool.with(|session| {
-            let result = self.ask_in_transaction(session, take_over);
+            let result = self.ask_in_transaction(session);
             if result.is_err() {
                 // The error that counts is the one that led here.
                 let _: Result<(), StoreError> = session.batch("rollback", "asking for the server's place");
@@ -282,7 +286,7 @@ impl Presence {
         Ok(asked)
     }
 
-    fn ask_in_transaction(&self, session: &Session, take_over: bool) -> Result<Asked, StoreError> {
+    fn ask_in_transaction(&self, session: &Session) -> Result<Asked, StoreError> {
         let context = "asking for the server's place";
         session.batch("begin; lock table server in exclusive mode", context)?;
         let mut youngest = f64::INFINITY;
@@ -290,7 +294,7 @@ impl Presence {
             let (process, seen_at): (String, String) = (get(&row, 1)?, get(&row, 2)?);
             let (age, is_old): (f64, bool) = (get(&row, 3)?, get(&row, 4)?);
             youngest = youngest.min(age);
-            let is_free = process == STOPPED || is_old || process::is_gone(&process) || take_over;
+            let is_free = process == STOPPED || is_old || process::is_gone(&process);
             if !is_free && !self.has_watched(&seen_at) {
                 session.batch("rollback", context)?;
                 return Ok(Asked::Busy { name: get(&row, 0)?, seen_at, age });

@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::error::before_commit;
-use crate::external::{self, LowWater};
+use crate::external::{self, LowWater, REST, REST_MOST, SIZES, Together};
 use crate::factory::Place;
 use crate::keyed::lookup;
 use crate::lineage::Seen;
@@ -66,6 +66,27 @@ impl PostgresReader {
             return Err(StoreError::new(StoreErrorKind::Fenced, what));
         }
         Ok((commit, answers))
+    }
+}
+
+impl PostgresReader {
+    /// Adds to a page what else its transactions wrote. Read in later snapshots than the page, which see less of it only by what was
+    /// taken meanwhile: whoever took that knows that it is on the page of an earlier one.
+    fn complete(&self, rows: &mut Vec<Row>) -> Result<(), StoreError> {
+        let Some(last) = rows.last().map(|row| get::<i64>(row, 0)).transpose()? else { return Ok(()) };
+        let context = "reading what SQL sent";
+        let environment = self.environment;
+        let transactions = external::transactions(rows)?;
+        let sizes: [Query<'_>; 1] = [(SIZES, vec![&environment, &transactions, &last, &REST_MOST])];
+        let (_, answers) = self.ask(&sizes, context)?;
+        let together = Together::choose(&answers.concat())?;
+        rows.retain(|row| together.keeps(row));
+        let whole = together.whole();
+        if !whole.is_empty() {
+            let rest: [Query<'_>; 1] = [(REST, vec![&environment, &whole, &last, &REST_MOST])];
+            rows.extend(self.ask(&rest, context)?.1.into_iter().flatten());
+        }
+        Ok(())
     }
 }
 
@@ -242,11 +263,14 @@ impl StoreReader for PostgresReader {
         let environment = self.environment;
         let queries: [Query<'_>; 1] = [(external::PAGE, vec![&environment, &low, &one_more])];
         let (snapshot, answers) = self.ask(&queries, "reading what SQL sent")?;
-        let rows: Vec<Row> = answers.into_iter().flatten().collect();
+        let mut rows: Vec<Row> = answers.into_iter().flatten().collect();
         let more = rows.len() > limit;
-        let rows = rows.get(..limit).unwrap_or(&rows);
+        rows.truncate(limit);
         let first = rows.first().map(|row| row::unsigned(row, 0)).transpose()?;
         self.low_water.note(first.map(ExternalId), floor);
-        Ok(ExternalPage { snapshot, commands: external::commands(rows)?, more })
+        if more {
+            self.complete(&mut rows)?;
+        }
+        Ok(ExternalPage { snapshot, commands: external::commands(&rows)?, more })
     }
 }

@@ -17,6 +17,7 @@ const STEPS: &[Step] = &[
     Step { name: "views", sql: include_str!("../migrations/0003_views.sql") },
     Step { name: "orders", sql: include_str!("../migrations/0004_orders.sql") },
     Step { name: "newest", sql: include_str!("../migrations/0005_newest.sql") },
+    Step { name: "intake", sql: include_str!("../migrations/0006_intake.sql") },
 ];
 
 /// The oldest PostgreSQL that will do, and the newest that tests run on: numbers as `server_version_num` has them.

@@ -10,8 +10,6 @@ pub struct PostgresSettings {
     /// Take what is found for what the last owner left, whatever the lineage says: for a cluster that was moved. Default:
     /// off.
     pub assume_restart: bool,
-    /// Take the place of a server that may still run. Default: off.
-    pub take_over: bool,
     /// A connection that is not made within this time failed. Default: 5 s.
     pub connect_timeout: Duration,
     /// A statement or commit that is not answered within this time failed, and its connection is given up. Default: 30 s.
@@ -26,7 +24,6 @@ impl Default for PostgresSettings {
         Self {
             schema: "millpond".to_owned(),
             assume_restart: false,
-            take_over: false,
             connect_timeout: Duration::from_secs(5),
             answer_timeout: Duration::from_secs(30),
             vacuum_after: 100_000,

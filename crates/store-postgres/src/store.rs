@@ -70,8 +70,9 @@ impl Store for PostgresStore {
             return Err(StoreError::new(StoreErrorKind::Unavailable, context));
         }
         self.check_hold()?;
+        let floor = self.low_water.to_store(self.place.watcher.floor(), &changes.external_taken);
         let mut session = self.place.pool.take()?;
-        let result = write::commit(&mut session, self.environment, self.epoch, changes);
+        let result = write::commit(&mut session, self.environment, self.epoch, changes, floor);
         match &result {
             Ok(()) => {
                 self.place.pool.give(session);

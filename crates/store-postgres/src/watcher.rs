@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{join, join3};
-use millpond_store::{StoreError, StoreErrorKind, Wake};
+use millpond_store::{Outage, StoreError, StoreErrorKind, Wake};
 use tokio_postgres::Row;
 
 use crate::error::before_commit;
@@ -159,7 +159,8 @@ impl Watcher {
         let thread = std::thread::Builder::new().name("millpond-watcher".to_owned());
         let failed =
             |error| StoreError::new(StoreErrorKind::Unavailable, "starting a thread").with_source(error);
-        let run = Run { watcher, pool, server, channel, wake, seen: Seen::default(), resets: 0 };
+        let (seen, begun, outage) = (Seen::default(), Instant::now(), Outage::default());
+        let run = Run { watcher, pool, server, channel, wake, seen, resets: 0, begun, outage };
         thread.spawn(move || run.run()).map_err(failed)
     }
 
@@ -185,6 +186,9 @@ struct Run {
     seen: Seen,
     /// What is seen is of the database after so many resets.
     resets: u64,
+    begun: Instant,
+    /// Since when nothing is noticed.
+    outage: Outage,
 }
 
 impl Run {
@@ -192,8 +196,10 @@ impl Run {
         let mut wait = Duration::ZERO;
         while !self.watcher.wait(wait) {
             let watched = self.pool.connect().and_then(|mut session| self.watch(&mut session));
-            if let Err(error) = watched {
-                tracing::warn!(%error, "what SQL sends is not noticed for a moment");
+            if let Err(error) = watched
+                && let Some(lasted) = self.outage.failed(self.begun.elapsed())
+            {
+                tracing::warn!(%error, ?lasted, "what SQL sends is not noticed");
             }
             wait = LOOK_AT_LEAST_EVERY.mul_f64(0.5 + fastrand::f64());
         }
@@ -207,12 +213,17 @@ impl Run {
         // shows it.
         self.watcher.reset();
         let (mut in_vain, mut reminded, mut swept, mut sweeps) = (0, Instant::now(), Instant::now(), 0_u32);
+        let mut may_wait = true;
         loop {
             let (found, is_full) = self.look(session)?;
+            if let Some(lasted) = self.outage.over(self.begun.elapsed()) {
+                tracing::info!(?lasted, "what SQL sends is noticed again");
+            }
             let asleep = self.watcher.asleep.load(Ordering::Relaxed);
             in_vain = if found { 0 } else { in_vain + 1 };
-            if reminded.elapsed() >= REMIND_EVERY {
-                self.remind(session)?;
+            may_wait |= found;
+            if may_wait && reminded.elapsed() >= REMIND_EVERY {
+                may_wait = self.remind(session)?;
                 reminded = Instant::now();
             }
             if swept.elapsed() >= SWEEP_EVERY {
@@ -302,14 +313,16 @@ impl Run {
         true
     }
 
-    /// Tells again of what has been waiting: an environment that was told may have failed since.
-    fn remind(&self, session: &Session) -> Result<(), StoreError> {
-        let sql = "select e.name from environment e where exists (select from intake) and exists ( \
-                   select from intake i where i.environment = e.number and i.id <= $1)";
-        for row in session.query(sql, &[&self.seen.highest], "looking for what waits")? {
-            (self.wake)(&text(&row, 0)?);
+    /// Tells again of what has been waiting: an environment that was told may have failed since. Whether there is any.
+    fn remind(&self, session: &Session) -> Result<bool, StoreError> {
+        let sql = "select e.name from environment e where exists (select from intake i where i.environment = e.number \
+                   and i.id >= coalesce((select f.number from intake_floor f where f.environment = e.number \
+                   order by f.number desc limit 1), 0) and i.id <= $1)";
+        let waiting = session.query(sql, &[&self.seen.highest], "looking for what waits")?;
+        for row in &waiting {
+            (self.wake)(&text(row, 0)?);
         }
-        Ok(())
+        Ok(!waiting.is_empty())
     }
 }
 

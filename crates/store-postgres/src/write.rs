@@ -17,6 +17,7 @@ use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
 use crate::error::{before_commit, is_refusal};
+use crate::external::RAISE_FLOOR;
 use crate::keyed::delete_keyed;
 use crate::session::Session;
 use crate::text::stored;
@@ -61,14 +62,18 @@ fn count_of<T>(rows: &[T]) -> i64 {
     i64::try_from(rows.len()).unwrap_or(i64::MAX)
 }
 
-/// Writes everything and commits.
+/// Writes everything and commits. `intake_floor`: where pages of the intake begin, if that is to be stored.
 pub(crate) fn commit(
     session: &mut Session,
     environment: i32,
     epoch: i64,
     changes: &ChangeSet,
+    intake_floor: Option<i64>,
 ) -> Result<(), StoreError> {
-    let steps = steps_of(environment, epoch, changes)?;
+    let mut steps = steps_of(environment, epoch, changes)?;
+    if let Some(number) = intake_floor {
+        step!(steps, RAISE_FLOOR, environment, number);
+    }
     let texts: Vec<_> = steps.steps.iter().map(|step| step.sql).collect();
     session.prepare(&texts)?;
     session.take_warning();

@@ -35,6 +35,7 @@
 mod backup;
 mod error;
 mod memory;
+mod outage;
 pub mod persisted;
 mod snapshot;
 
@@ -51,6 +52,7 @@ use millpond_core::{ChangeSet, External, LowWater, Page, RowKey, Rows, Scan};
 pub use backup::{BackedUp, Backup, CopyProgress};
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::{BesideError, MemoryBeside, MemoryDisk, MemoryDump, MemoryStore};
+pub use outage::Outage;
 pub use snapshot::{PAGE_BYTES, PAGE_ROWS, RowCounts, RowKind, Snapshot, SnapshotHead, Snapshots, StoredRow};
 
 /// What an owner finds when it opens an environment.
@@ -209,8 +211,9 @@ pub trait StoreReader: Send {
     /// `Unavailable`, `Corrupt`, `Closed`.
     fn chunk(&mut self, message: Sequence, number: u32) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Reads commands that were written beside the owner, are committed and not taken: the first `limit` in the order of the intake. A
-    /// transaction that committed before another began comes first, and a transaction's own come together and in order.
+    /// Reads commands that were written beside the owner, are committed and not taken: the first `limit` in the order of the intake, and
+    /// what else the transactions wrote that these are of, up to [`EXTERNAL_REST_COMMANDS`] and [`EXTERNAL_REST_BYTES`]. A transaction
+    /// that committed before another began comes first, and a transaction's own come together and in order.
     ///
     /// # Errors
     /// `Unavailable`, `Corrupt`, `Closed`.
@@ -225,6 +228,11 @@ pub trait StoreReader: Send {
     /// `Unavailable`, `Corrupt`, `Closed`.
     fn scan(&mut self, scan: &Scan) -> Result<Page, StoreError>;
 }
+
+/// A transaction of which more than this lies behind a page of external commands may come in parts.
+pub const EXTERNAL_REST_COMMANDS: usize = 4_096;
+/// As [`EXTERNAL_REST_COMMANDS`], of data.
+pub const EXTERNAL_REST_BYTES: usize = 32 << 20;
 
 /// Environments of one place: opens them, and remembers what a closed one waits for.
 pub trait StoreFactory: Send + Sync {

@@ -3,6 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use millpond_core::id::QueueNumber;
+use millpond_core::row::DeadReason;
+use millpond_core::{ChangeSet, DeliveryChange};
+
 use crate::EngineError;
 use crate::driver::Shared;
 use crate::driver::slot::Failure;
@@ -60,6 +64,40 @@ pub struct EngineMetrics {
     pub grants_undone: u64,
     /// Answers to which they belonged.
     pub receipts_undone: u64,
+    /// Messages from beside the owner that were refused when they were taken in, by reason.
+    pub external_refused: ExternalRefused,
+}
+
+/// How many messages from beside the owner were refused when they were taken in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ExternalRefused {
+    /// Their idempotency key was remembered.
+    pub deduplicated: u64,
+    /// There was no such queue any more.
+    pub queue_deleted: u64,
+    /// Something of them was beyond what the queue allowed by then.
+    pub refused: u64,
+}
+
+impl ExternalRefused {
+    /// Those of a commit.
+    pub(crate) fn of(changes: &ChangeSet) -> Self {
+        let mut counts = Self::default();
+        if changes.external_taken.is_empty() {
+            return counts;
+        }
+        for change in &changes.deliveries {
+            let DeliveryChange::Insert(row) = change else { continue };
+            let reason = row.dead_letter.as_ref().filter(|_| row.queue == QueueNumber::NONE);
+            match reason.map(|dead_letter| dead_letter.reason) {
+                Some(DeadReason::Deduplicated) => counts.deduplicated += 1,
+                Some(DeadReason::QueueDeleted) => counts.queue_deleted += 1,
+                Some(DeadReason::Refused) => counts.refused += 1,
+                Some(DeadReason::AttemptsSpent | DeadReason::LeasesLost | DeadReason::Cancelled) | None => {}
+            }
+        }
+        counts
+    }
 }
 
 /// How often environments failed, by what failed.
@@ -93,6 +131,9 @@ pub(crate) struct Counters {
     panics: AtomicU64,
     grants_undone: AtomicU64,
     receipts_undone: AtomicU64,
+    external_deduplicated: AtomicU64,
+    external_queue_deleted: AtomicU64,
+    external_refused: AtomicU64,
 }
 
 impl Default for Counters {
@@ -114,6 +155,9 @@ impl Default for Counters {
             panics: AtomicU64::new(0),
             grants_undone: AtomicU64::new(0),
             receipts_undone: AtomicU64::new(0),
+            external_deduplicated: AtomicU64::new(0),
+            external_queue_deleted: AtomicU64::new(0),
+            external_refused: AtomicU64::new(0),
         }
     }
 }
@@ -128,6 +172,7 @@ pub(crate) struct Committed {
     pub(crate) flush: Option<Duration>,
     pub(crate) rows: usize,
     pub(crate) commands: usize,
+    pub(crate) external_refused: ExternalRefused,
 }
 
 impl Counters {
@@ -141,6 +186,10 @@ impl Counters {
         if let Some(flush) = commit.flush {
             self.commit_flush.record_duration(flush);
         }
+        let refused = commit.external_refused;
+        self.external_deduplicated.fetch_add(refused.deduplicated, Ordering::Relaxed);
+        self.external_queue_deleted.fetch_add(refused.queue_deleted, Ordering::Relaxed);
+        self.external_refused.fetch_add(refused.refused, Ordering::Relaxed);
     }
 
     /// A command was refused before it was taken in.
@@ -213,6 +262,11 @@ impl Shared {
             },
             grants_undone: load(&counters.grants_undone),
             receipts_undone: load(&counters.receipts_undone),
+            external_refused: ExternalRefused {
+                deduplicated: load(&counters.external_deduplicated),
+                queue_deleted: load(&counters.external_queue_deleted),
+                refused: load(&counters.external_refused),
+            },
         }
     }
 }

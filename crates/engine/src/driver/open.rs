@@ -7,7 +7,7 @@ use std::time::Duration;
 use millpond_core::Command;
 use millpond_core::id::Incarnation;
 use millpond_core::time::Timestamp;
-use millpond_store::{Lineage, Opened, Store, StoreError, StoreErrorKind};
+use millpond_store::{Lineage, Opened, Outage, Store, StoreError, StoreErrorKind};
 
 use crate::EngineError;
 use crate::clock::{Reading, StampClock};
@@ -46,9 +46,10 @@ impl Slot {
                 let low = store.stats().is_ok_and(|stats| stats.space_low);
                 environment.notify(Command::SetSpace { low });
                 let again = failed.is_some();
-                if let Some(failed) = failed {
+                if let Some(mut failed) = failed {
                     environment.resume(failed.left);
-                    tracing::info!(environment = %self.name, "opened again");
+                    let lasted = failed.outage.over(reading.monotonic).unwrap_or_default();
+                    tracing::info!(environment = %self.name, ?lasted, "opened again");
                 }
                 *lock(&self.store) = Some((state.opening, store));
                 state.space_low = low;
@@ -81,12 +82,16 @@ impl Slot {
             attempts: 0,
             since: now,
             retry_at: now,
+            outage: Outage::default(),
             error: EngineError::ShuttingDown,
         });
         failed.attempts += 1;
         failed.retry_at = now + reopen_wait(failed.attempts, now);
         failed.error = unavailable(error);
-        tracing::error!(environment = %self.name, %error, attempts = failed.attempts, "store not opened");
+        if let Some(lasted) = failed.outage.failed(now) {
+            let attempts = failed.attempts;
+            tracing::error!(environment = %self.name, %error, attempts, ?lasted, "store not opened");
+        }
         state.phase = Phase::Failed(Box::new(failed));
         self.set_failed(true);
     }
@@ -112,6 +117,9 @@ impl Slot {
             ),
         };
         tracing::error!(environment = %self.name, %error, unknown, "store failed; environment is opened again");
+        // That was told: attempts to open it that fail go on with it.
+        let mut outage = Outage::default();
+        let _: Option<Duration> = outage.failed(now);
         let mut left = open.environment.fail(doubt);
         let doubtful = unknown.then(|| EngineError::Unknown(error.to_string()));
         let later = unavailable(&error);
@@ -121,7 +129,7 @@ impl Slot {
         for ticket in std::mem::take(&mut left.later) {
             self.reply(shared, state, ticket, Err(later.clone()));
         }
-        let failed = Failed { left, attempts: 0, since: now, retry_at: now, error: later };
+        let failed = Failed { left, attempts: 0, since: now, retry_at: now, outage, error: later };
         state.phase = Phase::Failed(Box::new(failed));
     }
 

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::EngineSettings;
 use crate::commit::{CommitFailure, commit};
 use crate::driver::backup::CopyJob;
-use crate::driver::counters::Committed;
+use crate::driver::counters::{Committed, ExternalRefused};
 use crate::driver::lock;
 use crate::driver::slot::{Event, Slot};
 use crate::environment::ReadId;
@@ -179,15 +179,25 @@ fn timed_commit(
         flush: store.last_flush(),
         rows: changes.row_count(),
         commands,
+        external_refused: ExternalRefused::of(changes),
     });
     Ok(())
 }
 
 fn measure(slot: &Slot, store: &mut dyn Store) -> Option<Event> {
+    let now = slot.shared.upgrade()?.clock.read().monotonic;
+    let mut outage = lock(&slot.unmeasurable);
     match store.stats() {
-        Ok(stats) => Some(Event::Space(stats.space_low)),
+        Ok(stats) => {
+            if let Some(lasted) = outage.over(now) {
+                tracing::info!(environment = %slot.name, ?lasted, "room known again");
+            }
+            Some(Event::Space(stats.space_low))
+        }
         Err(error) => {
-            tracing::warn!(environment = %slot.name, %error, "room not known");
+            if let Some(lasted) = outage.failed(now) {
+                tracing::warn!(environment = %slot.name, %error, ?lasted, "room not known");
+            }
             None
         }
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use millpond_core::id::CommitSequence;
 use millpond_core::row::MessageContent;
 use millpond_core::{ChangeSet, Command, Page, Rows};
-use millpond_store::{ExternalPage, Store, StoreError, StoreReader};
+use millpond_store::{ExternalPage, Outage, Store, StoreError, StoreReader};
 use tokio::sync::oneshot;
 
 use crate::clock::StampClock;
@@ -130,6 +130,7 @@ pub(crate) struct Failed {
     pub(crate) attempts: u32,
     pub(crate) since: Duration,
     pub(crate) retry_at: Duration,
+    pub(crate) outage: Outage,
     pub(crate) error: EngineError,
 }
 
@@ -157,6 +158,8 @@ pub(crate) struct Slot {
     failed: AtomicBool,
     /// Copies that are made of it, or are about to.
     pub(crate) copies: Arc<AtomicUsize>,
+    /// Since when its store does not say how much room there is.
+    pub(crate) unmeasurable: Mutex<Outage>,
 }
 
 impl fmt::Debug for Slot {
@@ -192,6 +195,7 @@ impl Slot {
             open: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             copies: Arc::default(),
+            unmeasurable: Mutex::default(),
         }
     }
 

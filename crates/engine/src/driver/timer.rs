@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use millpond_core::Command;
+use millpond_store::Outage;
 
+use crate::clock::Reading;
 use crate::driver::pools::{WriteJob, WriteWork};
 use crate::driver::slot::Phase;
 use crate::driver::{Shared, Slot, lock};
@@ -52,6 +54,8 @@ struct Waited {
 pub(crate) struct Timer {
     waited: Mutex<Waited>,
     earlier: Condvar,
+    /// Since when the store does not say what is due.
+    due_unknown: Mutex<Outage>,
 }
 
 impl Timer {
@@ -156,13 +160,18 @@ pub(super) fn look_after_slots(shared: &Arc<Shared>) {
             slot.close_if_idle(*opening);
         }
     }
-    open_due(shared, now.wall_millis);
+    open_due(shared, now);
 }
 
 /// Opens closed environments in which something is due.
-fn open_due(shared: &Arc<Shared>, wall_millis: i64) {
-    match shared.factory.due_environments(wall_millis, DUE_ENVIRONMENTS) {
+fn open_due(shared: &Arc<Shared>, now: Reading) {
+    let due = shared.factory.due_environments(now.wall_millis, DUE_ENVIRONMENTS);
+    let mut outage = lock(&shared.timer.due_unknown);
+    match due {
         Ok(due) => {
+            if let Some(lasted) = outage.over(now.monotonic) {
+                tracing::info!(?lasted, "due environments known again");
+            }
             for environment in due {
                 if let Ok(slot) = shared.slot_blocking(&environment)
                     && !slot.is_open()
@@ -171,6 +180,10 @@ fn open_due(shared: &Arc<Shared>, wall_millis: i64) {
                 }
             }
         }
-        Err(error) => tracing::warn!(%error, "due environments not known"),
+        Err(error) => {
+            if let Some(lasted) = outage.failed(now.monotonic) {
+                tracing::warn!(%error, ?lasted, "due environments not known");
+            }
+        }
     }
 }

@@ -18,7 +18,7 @@ use super::answers::Wanted;
 use super::reads::OpenRead;
 use super::{Action, Environment, Mail, ReadId};
 
-/// Commands of one page, beside those that commits under way take.
+/// Commands of one page, beside those that commits under way take, and the rest of the transactions that they are of.
 const PAGE_COMMANDS: usize = 256;
 /// After an opening leases wait for the intake to be read to its end, but no longer than this: it may be filled faster than it is
 /// read. Settlements are safe all the same, by their claims.
@@ -60,8 +60,20 @@ impl Intake {
         self.page.is_some() || self.may_read()
     }
 
+    /// Not while commits under way take a lot: a page would have all that again.
     fn may_read(&self) -> bool {
-        self.wanted && self.reading.is_none() && self.page.is_none() && !self.applying
+        self.wanted
+            && self.taken.len() <= PAGE_COMMANDS
+            && self.reading.is_none()
+            && self.page.is_none()
+            && !self.applying
+    }
+
+    /// What is durable by now is on no page that is read from now on.
+    pub(super) fn forget_taken(&mut self, durable: CommitSequence) {
+        if self.reading.is_none() && self.page.is_none() {
+            self.taken.retain(|_, commit| *commit > durable);
+        }
     }
 
     /// Nothing is known to wait.
@@ -117,6 +129,7 @@ impl Environment {
         let taken = &self.intake.taken;
         let fresh = page.commands.into_iter().filter(|external| !taken.contains_key(&external.id));
         let fresh: Vec<External> = fresh.collect();
+        self.intake.forget_taken(self.durable);
         self.intake.applying = true;
         if fresh.is_empty() {
             return self.external_applied(&fresh);

@@ -102,6 +102,11 @@ pub(super) const GRANTS_UNDONE: Family = family(
     Counter,
     "Messages in those answers; each went back into its queue, uncounted.",
 );
+pub(super) const EXTERNAL_REFUSED: Family = family(
+    "millpond_external_refused_total",
+    Counter,
+    "Messages sent by SQL that were refused when they were taken in, by reason.",
+);
 
 // Environments and queues.
 pub(super) const ENVIRONMENT_SPACE_LOW: Family = family(

@@ -155,11 +155,11 @@ pub(super) fn transactions_come_in_order_each_as_a_whole(place: &mut dyn Place) 
 pub(super) fn pages_of_the_intake_are_its_front(place: &mut dyn Place) {
     let factory = place.factory();
     let mut owner = owner(factory.as_ref());
-    let mut beside = begin(place);
     for number in 1..=7 {
+        let mut beside = begin(place);
         beside.send(sent(number)).expect("it is sent");
+        beside.commit().expect("it commits");
     }
-    beside.commit().expect("it commits");
     let all = ids(&page(&mut owner, 100));
     let mut seen = Vec::new();
     for more in [true, true, false] {
@@ -176,6 +176,35 @@ pub(super) fn pages_of_the_intake_are_its_front(place: &mut dyn Place) {
     }
     beside.commit().expect("it commits");
     assert!(!page(&mut owner, 3).more, "a page that holds all of it is the last");
+}
+
+pub(super) fn a_page_has_all_of_each_transaction(place: &mut dyn Place) {
+    let factory = place.factory();
+    let mut owner = owner(factory.as_ref());
+    let (mut one, mut other) = (begin(place), begin(place));
+    // Sent by turns: a page of any length has a part of both.
+    for number in 1..=5 {
+        one.send(sent(number)).expect("it is sent");
+        other.send(sent(number)).expect("it is sent");
+    }
+    one.commit().expect("it commits");
+    other.commit().expect("it commits");
+    let mut after = begin(place);
+    after.send(sent(6)).expect("it is sent");
+    after.commit().expect("it commits");
+    let all = ids(&page(&mut owner, 100));
+    let mut seen = Vec::new();
+    while seen.len() < all.len() {
+        let found = page(&mut owner, 2);
+        let parts = found.commands.iter().filter(|external| match &external.command {
+            ExternalCommand::Send(send) => send.content.priority <= 5,
+            _ => false,
+        });
+        assert!(parts.count().is_multiple_of(5), "{found:?}");
+        seen.extend(ids(&found));
+        take(&mut owner, &ids(&found));
+    }
+    assert_eq!(seen, all);
 }
 
 pub(super) fn what_was_taken_does_not_come_back(place: &mut dyn Place) {

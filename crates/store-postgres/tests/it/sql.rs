@@ -181,13 +181,13 @@ fn transactions_stay_together_and_one_that_committed_before_another_began_comes_
         });
         data.collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(data(&taken(&mut owner, 1)), "2");
+    assert_eq!(data(&taken(&mut owner, 1)), "2 4", "a transaction comes whole");
     let mut later = other.transaction().expect("it begins");
     send(&mut later, "5");
     later.commit().expect("it commits");
     send(&mut late, "6");
     late.commit().expect("it commits");
-    assert_eq!(data(&taken(&mut owner, 10)), "1 3 6 4 5");
+    assert_eq!(data(&taken(&mut owner, 10)), "1 3 6 5");
     assert!(taken(&mut owner, 10).is_empty());
 }
 
@@ -223,7 +223,7 @@ fn a_role_does_what_it_was_granted_and_sees_its_environments_only() {
         |role: &str| sql(&format!("set role {role}; select environment from millpond.queues order by 1"));
     assert_eq!(seen("app_user").expect("it was granted"), [[Some(DEFAULT.to_owned())]]);
     assert_eq!(seen("none").expect("it owns the schema").len(), 2);
-    for view in ["queues", "stats", "deliveries", "messages", "dead_letters"] {
+    for view in ["queues", "stats", "deliveries", "messages", "dead_letters", "refused"] {
         sql(&format!("set role app_user; select * from millpond.{view}")).expect(view);
     }
     sql("select millpond.revoke_access('app')").expect("the owner may");

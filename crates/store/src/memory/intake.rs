@@ -19,7 +19,8 @@ pub(super) struct Intake {
     drawn_sequences: u64,
     drawn_places: u64,
     drawn_transactions: TransactionId,
-    waiting: BTreeMap<u64, External>,
+    /// Each with the transaction that wrote it.
+    waiting: BTreeMap<u64, (TransactionId, External)>,
     places: BTreeMap<ExternalId, u64>,
     /// Keys that are stored for good: [`Claim::Free`] for the owner, [`Claim::Settled`].
     claims: BTreeMap<LeaseKey, Claim>,
@@ -76,7 +77,7 @@ impl Intake {
             }
             self.drawn_places += 1;
             self.places.insert(external.id, self.drawn_places);
-            self.waiting.insert(self.drawn_places, external);
+            self.waiting.insert(self.drawn_places, (transaction, external));
         }
         self.roll_back(transaction);
     }
@@ -89,9 +90,15 @@ impl Intake {
         self.waiting.is_empty()
     }
 
-    /// The first of what waits, and whether there is more.
+    /// The first of what waits, up to the end of a transaction, and whether there is more.
     pub(super) fn page(&self, limit: usize) -> (Vec<External>, bool) {
-        let commands: Vec<_> = self.waiting.values().take(limit).cloned().collect();
+        let mut last = None;
+        let on_page = self.waiting.values().enumerate().take_while(|(index, (transaction, _))| {
+            let is_on_page = *index < limit || last == Some(*transaction);
+            last = is_on_page.then_some(*transaction);
+            is_on_page
+        });
+        let commands: Vec<_> = on_page.map(|(_, (_, external))| external.clone()).collect();
         let more = self.waiting.len() > commands.len();
         (commands, more)
     }

@@ -51,3 +51,48 @@ fn a_start_beside_an_old_transaction_walks_over_little_of_what_is_gone() {
     assert!(walked < READ_MAX, "{walked} index entries were read");
     old.batch_execute("rollback").expect("it was open all the time");
 }
+
+/// Messages by SQL that come and go.
+const SENT: i64 = 6_000;
+/// The pace at which the floor of the intake is raised, and as much again for what the server reads besides.
+const INTAKE_READ_MAX: i64 = 2_000;
+
+#[test]
+fn a_start_beside_an_old_transaction_walks_over_little_of_what_sql_sent_before() {
+    const { assert!(INTAKE_READ_MAX < SENT / 2) };
+    let (world, server) = World::with_queue();
+    let mut old = world.session();
+    old.batch_execute("begin isolation level repeatable read; select count(*) from millpond.intake")
+        .expect("it has a snapshot");
+    let mut session = world.session();
+    let send = format!("select millpond.send('{QUEUE}', '1') from generate_series(1, 100)");
+    for _ in 0..SENT / 100 {
+        session.batch_execute(&send).expect("they are sent");
+    }
+    let taken = format!("select total_sent - 1 from millpond.stats where queue = '{QUEUE}'");
+    while number(&mut session, &taken) < SENT {}
+    server.stop();
+    let order = "from pg_stat_user_indexes where indexrelname = 'intake_environment'";
+    let read = format!("select sum(idx_tup_read)::bigint {order}");
+    let scans = format!("select sum(idx_scan)::bigint {order}");
+    let before = (settled(&mut session, &read), number(&mut session, &scans));
+
+    let server = world.launch.start();
+    let mut client = server.client();
+    session.batch_execute(&send).expect("they are sent");
+    while number(&mut session, &taken) < SENT + 100 {}
+    assert!(!client.lease(QUEUE, 1, 0).expect("they are there").is_empty());
+    server.stop();
+    while number(&mut session, &scans) == before.1 {}
+    let walked = settled(&mut session, &read) - before.0;
+    println!("{walked} index entries of {SENT} were read");
+    assert!(walked < INTAKE_READ_MAX, "{walked} index entries were read");
+    old.batch_execute("rollback").expect("it was open all the time");
+}
+
+/// A count of the database once no session of a server is left that could add to it.
+fn settled(session: &mut postgres::Client, count: &str) -> i64 {
+    let others = "select count(*) from pg_stat_activity where application_name like 'millpond%'";
+    while number(session, others) > 0 {}
+    number(session, count)
+}

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use millpond_blackbox::client::{CallError, Client, Counts, Lease, event};
 use millpond_blackbox::journal::Pulse;
@@ -21,6 +22,8 @@ const CRASHES: u64 = 3;
 /// Numbers that are drawn and undone, and drawn after that.
 const UNDONE: usize = 100;
 const MORE: usize = UNDONE + 20;
+/// Longer than a database takes to be gone; each part of the server tries again several times a second.
+const AWAY: Duration = Duration::from_secs(3);
 const OUTAGES: [fn(&mut Cluster) -> anyhow::Result<()>; 4] =
     [Cluster::stop, Cluster::kill, Cluster::kill, Cluster::stop];
 
@@ -167,5 +170,35 @@ pub(super) fn drain(client: &mut Client) -> BTreeMap<String, u64> {
         }
         let leases: Vec<Lease> = deliveries.into_iter().map(|delivery| delivery.lease).collect();
         assert!(client.ack(QUEUE, &leases).expect("an answer").is_empty());
+    }
+}
+
+#[test]
+fn an_outage_is_told_when_it_begins_and_when_it_is_over_and_not_with_each_attempt() {
+    let mut world = World::new();
+    let launch = world.launch.clone().argument("--log").argument("info");
+    let server = launch.start();
+    let mut client = server.client();
+    client.create_queue(QUEUE, json!({})).expect("the queue is made");
+    world.cluster.kill().expect("it runs");
+    // Calls, too, make it try.
+    let begun = Instant::now();
+    while begun.elapsed() < AWAY {
+        client.send(QUEUE, &[event("x", "gone")], None).expect_err("the database is gone");
+    }
+    world.cluster.run().expect("it can be started again");
+    until_answered(|| client.counts(QUEUE));
+    world.session().batch_execute(&format!("select millpond.send('{QUEUE}', '1')")).expect("it is sent");
+    receive(&mut client, 1, 1);
+    let log = server.stop().log;
+    let told = |what: &str| log.lines().filter(|line| line.contains(what)).count();
+    for (begins, ends) in [
+        ("what SQL sends is not noticed", "what SQL sends is noticed again"),
+        ("store failed; environment is opened again", ": opened again"),
+    ] {
+        assert_eq!((told(begins), told(ends)), (1, 1), "{begins}: {log}");
+    }
+    for attempt in ["store not opened", "due environments not known", "room not known"] {
+        assert!(told(attempt) <= 1, "{attempt}: {log}");
     }
 }

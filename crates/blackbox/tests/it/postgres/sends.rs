@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use millpond_blackbox::client::{Client, Counts, Lease};
+use millpond_blackbox::http::{Connection, Request};
+use millpond_blackbox::server::Server;
 use serde_json::json;
 
 use super::{PATIENCE, QUEUE, World, look_up, number, take};
@@ -88,6 +90,40 @@ fn work(client: &mut Client, are_sent: &AtomicBool) -> Vec<String> {
     }
 }
 
+/// Many pages of the intake, and no more than comes at once.
+const TOGETHER: i64 = 4_000;
+const ROUNDS: i64 = 5;
+
+#[test]
+fn what_one_transaction_sends_is_seen_at_once() {
+    let (world, server) = World::with_queue();
+    server.client().create_queue("together", json!({})).expect("the queue is made");
+    let all = "select total_sent from millpond.stats where queue = 'together'";
+    let half = format!("select millpond.send('together', '1') from generate_series(1, {})", TOGETHER / 2);
+    let beside = format!("select millpond.send('{QUEUE}', '1') from generate_series(1, 10)");
+    std::thread::scope(|scope| {
+        let looks = scope.spawn(|| {
+            let mut session = world.session();
+            let mut seen = BTreeSet::new();
+            while seen.last() != Some(&(ROUNDS * TOGETHER)) {
+                seen.insert(number(&mut session, all));
+            }
+            seen
+        });
+        let (mut session, mut other) = (world.session(), world.session());
+        for _ in 0..ROUNDS {
+            // Numbers of another transaction between its own.
+            let mut large = session.transaction().expect("it begins");
+            large.batch_execute(&half).expect("they are sent");
+            other.batch_execute(&beside).expect("they are sent");
+            large.batch_execute(&half).expect("they are sent");
+            large.commit().expect("it commits");
+        }
+        let seen = looks.join().expect("it looks");
+        assert!(seen.iter().all(|count| count % TOGETHER == 0), "a part was seen: {seen:?}");
+    });
+}
+
 #[test]
 fn what_cannot_be_sent_any_more_is_found_as_cancelled_with_the_reason() {
     let (world, server) = World::with_queue();
@@ -115,10 +151,29 @@ fn what_cannot_be_sent_any_more_is_found_as_cancelled_with_the_reason() {
             (Some("cancelled"), Some(reason))
         );
     }
+    let list = "select message_id, queue, reason, source from millpond.refused order by queue";
+    let list: Vec<_> = session.query(list, &[]).expect("it can be asked").iter().map(listed).collect();
+    let expected = [(&to_nowhere, "gone", "queue deleted"), (&again, QUEUE, "deduplicated")];
+    assert_eq!(list, expected.map(|(id, queue, reason)| [id, queue, reason, "sql"].map(str::to_owned)));
+    for (reason, count) in [("deduplicated", 1), ("queue_deleted", 1), ("refused", 0)] {
+        let line = format!("millpond_external_refused_total{{reason=\"{reason}\"}} {count}");
+        assert!(metrics(&server).lines().any(|shown| shown == line), "{line}");
+    }
     // Nor does it become a message when the server begins anew.
     drop(server);
     let server = world.launch.start();
     let mut client = server.client();
     let shown = look_up(&mut client, "gone", &to_nowhere);
     assert_eq!(shown["dead_letter_reason"], "queue_deleted");
+}
+
+fn listed(row: &postgres::Row) -> [String; 4] {
+    std::array::from_fn(|column| row.get(column))
+}
+
+fn metrics(server: &Server) -> String {
+    let mut connection = Connection::open(server.address()).expect("it is connected");
+    let request = Request { method: "GET", target: "/metrics", headers: &[], body: &[] };
+    let page = connection.exchange(&request).expect("it answers");
+    String::from_utf8(page.body).expect("it is text")
 }
