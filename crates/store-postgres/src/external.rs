@@ -19,7 +19,7 @@ use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 use crate::keyed::lookup;
-use crate::row::{get, known, optional_text, text, time, unsigned};
+use crate::row::{get, known, time, unsigned};
 use crate::session::Session;
 use crate::watcher::Floor;
 
@@ -124,20 +124,20 @@ fn command(row: &Row) -> Result<External, StoreError> {
     let command = match get::<i16>(row, 2)? {
         0 => ExternalCommand::Send(Box::new(send(row)?)),
         1 => {
-            let action = ExternalAction::Complete { output: optional_text(row, 18)? };
+            let action = ExternalAction::Complete { output: optional_written(row, 18)? };
             ExternalCommand::Settle(ExternalSettle { lease: lease(row)?, action })
         }
         2 => {
-            let action = ExternalAction::Fail { output: optional_text(row, 18)?, delay: millis(row, 11)? };
+            let action = ExternalAction::Fail { output: optional_written(row, 18)?, delay: millis(row, 11)? };
             ExternalCommand::Settle(ExternalSettle { lease: lease(row)?, action })
         }
         3 => ExternalCommand::Extend {
-            queue: text(row, 3)?,
+            queue: written(row, 3)?,
             lease: lease(row)?,
             by: known(19, millis(row, 19)?)?,
         },
-        4 => ExternalCommand::Cancel(MessageRef { queue: text(row, 3)?, message: message(row)? }),
-        5 => ExternalCommand::AllowSettle { queue: text(row, 3)? },
+        4 => ExternalCommand::Cancel(MessageRef { queue: written(row, 3)?, message: message(row)? }),
+        5 => ExternalCommand::AllowSettle { queue: written(row, 3)? },
         _ => known(2, None)?,
     };
     Ok(External { id: ExternalId(unsigned(row, 0)?), command })
@@ -145,7 +145,7 @@ fn command(row: &Row) -> Result<External, StoreError> {
 
 fn send(row: &Row) -> Result<ExternalSend, StoreError> {
     let content = MessageContent {
-        attributes: text(row, 8)?,
+        attributes: written(row, 8)?,
         data_kind: known(9, data_kind_of(get::<i16>(row, 9)?.into()))?,
         data: get::<&[u8]>(row, 10)?.into(),
     };
@@ -156,13 +156,22 @@ fn send(row: &Row) -> Result<ExternalSend, StoreError> {
         time_to_live: millis(row, 14)?,
     };
     Ok(ExternalSend {
-        queue: text(row, 3)?,
-        partition: optional_text(row, 4)?,
+        queue: written(row, 3)?,
+        partition: optional_written(row, 4)?,
         message: message(row)?,
         content,
         visible_at: get::<Option<i64>>(row, 12)?.map(millpond_core::time::Timestamp::from_millis),
-        key: optional_text(row, 15)?,
+        key: optional_written(row, 15)?,
     })
+}
+
+/// A text as SQL wrote it: what stands for U+0000 elsewhere stands for itself here.
+fn written(row: &Row, column: usize) -> Result<Box<str>, StoreError> {
+    get::<String>(row, column).map(Into::into)
+}
+
+fn optional_written(row: &Row, column: usize) -> Result<Option<Box<str>>, StoreError> {
+    get::<Option<String>>(row, column).map(|text| text.map(Into::into))
 }
 
 fn message(row: &Row) -> Result<MessageId, StoreError> {

@@ -340,7 +340,12 @@ fn take_over_in_transaction(
         "update environment set system = $2, timeline = $3, database = $4, next_due = $5 where number = $1";
     let Identity { system, timeline, database } = identity;
     session.query(sql, &[&number, system, timeline, database, &i64::MIN], context)?;
+    session.take_warning();
     session.batch("commit", context)?;
+    if session.take_warning() {
+        let what = "the database warns that a failover may lose what is read";
+        return Err(StoreError::new(StoreErrorKind::Unavailable, what));
+    }
     Ok(Taken { number, epoch, commit: stored.commit, environment, lineage })
 }
 

@@ -173,6 +173,10 @@ impl Presence {
                 break;
             }
             let result = self.connected(session.take(), pool).and_then(|(connected, found)| {
+                if found.is_some() {
+                    // It may lead to another machine.
+                    clock = ClockSamples::default();
+                }
                 self.renew_once(&connected, pool, found)?;
                 self.clock_offset.store(clock.add(&connected)?, Ordering::Relaxed);
                 Ok(connected)

@@ -8,7 +8,7 @@ pub(crate) fn this() -> String {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
         let number = std::process::id();
-        Some(format!("{} {} {number} {}", boot.trim(), namespace.display(), start_of(number)?))
+        Some(format!("{} {} {number} {}", boot.trim(), namespace.display(), state_of(number)?.1))
     };
     told().unwrap_or_default()
 }
@@ -17,7 +17,14 @@ pub(crate) fn this() -> String {
 pub(crate) fn is_gone(described: &str) -> bool {
     let (this, other) = (this(), parts(described));
     let (Some((place, ..)), Some((other_place, number, start))) = (parts(&this), other) else { return false };
-    place == other_place && start_of(number).is_none_or(|running| running != start)
+    place == other_place
+        && (state_of(number).is_some_and(|(lives, running)| !lives || running != start) || is_unknown(number))
+}
+
+/// No process has the number. That its file cannot be read says nothing: some systems show each user only his own.
+fn is_unknown(number: u32) -> bool {
+    let number = i32::try_from(number).ok().and_then(rustix::process::Pid::from_raw);
+    number.is_some_and(|number| rustix::process::test_kill_process(number) == Err(rustix::io::Errno::SRCH))
 }
 
 fn parts(described: &str) -> Option<(&str, u32, u64)> {
@@ -26,15 +33,13 @@ fn parts(described: &str) -> Option<(&str, u32, u64)> {
     Some((place, number.parse().ok()?, start.parse().ok()?))
 }
 
-/// When a process began, in ticks since the machine did; `None`: there is none, or it only waits to be buried.
-fn start_of(number: u32) -> Option<u64> {
+/// Whether a process lives, or only waits to be buried, and when it began, in ticks since the machine did. `None`: that is not told.
+fn state_of(number: u32) -> Option<(bool, u64)> {
     let status = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     // The name, in parentheses, may hold anything.
     let mut fields = status.rsplit_once(')')?.1.split_whitespace();
-    if fields.next()? == "Z" {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+    let lives = fields.next()? != "Z";
+    Some((lives, fields.nth(18)?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -52,5 +57,13 @@ mod tests {
         assert!(is_gone(&described));
         assert!(!is_gone(&format!("elsewhere {} 1", u32::MAX)));
         assert!(!is_gone("") && !is_gone("nonsense"));
+    }
+
+    #[test]
+    fn a_process_of_which_nothing_is_told_is_not_gone() {
+        assert!(!is_unknown(std::process::id()));
+        // It belongs to somebody else, unless this is root.
+        assert!(!is_unknown(1));
+        assert!(!is_unknown(0), "no number of a process");
     }
 }

@@ -110,12 +110,19 @@ fn applied(session: &Session, schema: &str) -> Result<i32, StoreError> {
 fn check_version(session: &Session) -> Result<(), StoreError> {
     let context = "reading the server's version";
     let sql = "select current_setting('server_version_num')::int, current_setting('server_version'), \
-               pg_is_in_recovery() or current_setting('transaction_read_only')::boolean, current_setting('fsync')::boolean";
+               pg_is_in_recovery() or current_setting('transaction_read_only')::boolean, current_setting('fsync')::boolean, \
+               current_setting('server_encoding')";
     let rows = session.query(sql, &[], context)?;
     let Some(row) = rows.first() else { return Err(StoreError::new(StoreErrorKind::Unavailable, context)) };
     let (number, version, read_only, flushes): (i32, String, bool, bool) =
         (row.get(0), row.get(1), row.get(2), row.get(3));
+    let encoding: String = row.get(4);
     check_number(number, &version)?;
+    if encoding != "UTF8" {
+        let what =
+            format!("the database's encoding is {encoding}, which cannot hold every text: UTF8 is needed");
+        return Err(StoreError::new(StoreErrorKind::Corrupt, what));
+    }
     if read_only {
         let what = "the database is read-only: it is a standby, or default_transaction_read_only is on";
         return Err(StoreError::new(StoreErrorKind::Unavailable, what));

@@ -11,7 +11,6 @@ use crate::external::LowWater;
 use crate::factory::{OpenStore, Place};
 use crate::lineage::Seen;
 use crate::reader::PostgresReader;
-use crate::row::get;
 use crate::session::Session;
 use crate::write;
 
@@ -140,10 +139,16 @@ fn claim_number(
     if !session.query(sql, &[&environment, &epoch, &number], context)?.is_empty() {
         return Ok(Resolution::Lost);
     }
-    let sql = "select count(*) from head where environment = $1 and epoch = $2 and commit_seq = $3";
-    let rows = session.query(sql, &[&environment, &epoch, &number], context)?;
-    let found: i64 = rows.first().map_or(Ok(0), |row| get(row, 0))?;
-    if found == 1 {
+    // A write, so that it waits for whoever the commit has to wait for: what is there is not yet what a failover keeps.
+    let sql =
+        "update head set epoch = $2 where environment = $1 and epoch = $2 and commit_seq = $3 returning 1";
+    session.take_warning();
+    let found = session.query(sql, &[&environment, &epoch, &number], context)?;
+    if !found.is_empty() && session.take_warning() {
+        let context = format!("commit {commit} is there, but the database warns that a failover may lose it");
+        return Err(StoreError::new(StoreErrorKind::Unknown, context));
+    }
+    if !found.is_empty() {
         return Ok(Resolution::Happened);
     }
     let context = format!("commit {commit} of epoch {epoch} is not what is stored");

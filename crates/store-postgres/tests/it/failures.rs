@@ -225,6 +225,43 @@ fn a_connection_that_is_lost_behind_a_commit_has_not_lost_it() {
     assert!(commit(&mut owner).expect("it works"));
 }
 
+/// What the primary has may be lost with it: that it is there is not enough to say so (design-holes B9).
+#[test]
+fn a_commit_that_no_standby_has_is_not_known_to_have_happened() {
+    let cluster = cluster();
+    let factory = factory(&cluster.url(DATABASE));
+    let mut owner = Owner::open_named(&factory, ENVIRONMENT);
+    assert!(commit(&mut owner).expect("it works"));
+    sql(&cluster, "alter system set synchronous_standby_names = 'nobody'");
+    sql(&cluster, "select pg_reload_conf()");
+    wait_for(&cluster, "current_setting('synchronous_standby_names') = 'nobody'");
+    let changes = sending(owner.commit + 1);
+    let give_up = |query: &str| {
+        let waits = format!("from pg_stat_activity where wait_event = 'SyncRep' and query like '{query}'");
+        wait_for(&cluster, &format!("(select count(*) = 1 {waits})"));
+        sql(&cluster, &format!("select pg_cancel_backend(pid) {waits}"));
+    };
+    std::thread::scope(|scope| {
+        let store = &mut owner.store;
+        let asked = scope.spawn(|| {
+            assert_fails(store.commit(&changes), StoreErrorKind::Unknown);
+            store.resolve(changes.commit)
+        });
+        give_up("commit");
+        give_up("update head set epoch%");
+        assert_fails(asked.join().expect("it ends"), StoreErrorKind::Unknown);
+    });
+    drop(owner);
+    sql(&cluster, "alter system reset synchronous_standby_names");
+    sql(&cluster, "select pg_reload_conf()");
+    let mut owner =
+        until_reached(|| factory.open(ENVIRONMENT)).map(|_| Owner::open_named(&factory, ENVIRONMENT));
+    assert!(
+        owner.as_mut().expect("it opens").delivery(changes.commit.0).is_some(),
+        "it was there all the time"
+    );
+}
+
 /// The question itself may take the number, and its answer be lost: then nobody can tell any more who took it.
 #[test]
 fn a_question_whose_answer_is_lost_is_not_taken_for_the_commit() {

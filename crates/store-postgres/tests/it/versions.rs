@@ -1,4 +1,4 @@
-//! Which versions of PostgreSQL are served: the same test on each, with whichever is installed.
+//! Which databases are served. The version: the same test on each, with whichever is installed.
 
 use millpond_store::{StoreErrorKind, StoreFactory as _};
 use millpond_store_postgres::{PostgresFactory, PostgresSettings};
@@ -27,4 +27,14 @@ fn a_database_is_served_if_it_is_of_version_14_or_later() {
             assert!(schemas.is_empty(), "nothing is stored where nothing is served");
         }
     }
+}
+
+#[test]
+fn a_database_that_cannot_hold_every_text_is_refused() {
+    let cluster = cluster();
+    sql(&cluster, "create database latin encoding 'LATIN1' locale 'C' template template0");
+    let refused =
+        PostgresFactory::open(&cluster.url("latin"), PostgresSettings::default()).expect_err("LATIN1");
+    assert_eq!(refused.kind, StoreErrorKind::Corrupt);
+    assert!(refused.to_string().contains("encoding is LATIN1"), "{refused}");
 }
