@@ -41,9 +41,9 @@ enum Command {
     Held(HeldOptions),
     /// How long messages take while transactions are open that have completed others
     Settling(SettlingOptions),
-    /// Print a table, in Markdown, of what several runs with the same settings measured
+    /// Print, in Markdown, what was measured: of several runs with the same settings in one table
     Render {
-        /// What `run` printed
+        /// What the measurement printed
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },

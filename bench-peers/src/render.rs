@@ -1,5 +1,7 @@
 //! One table of several runs: the rounds of all of them together.
 
+mod alone;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -14,6 +16,10 @@ pub(crate) fn run(files: &[PathBuf]) -> anyhow::Result<String> {
     };
     let runs: Vec<Value> = files.iter().map(read).collect::<Result<_, _>>()?;
     let first = runs.first().context("there is a file")?;
+    if let Some(section) = alone::section(first) {
+        ensure!(runs.len() == 1, "these are not put together");
+        return Ok(section);
+    }
     for run in &runs {
         ensure!(run["settings"] == first["settings"], "the runs were made with other settings");
     }

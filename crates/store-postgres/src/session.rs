@@ -192,7 +192,7 @@ async fn connect(
     let Ok(connected) = connected else {
         return Err(StoreError::new(StoreErrorKind::Unavailable, "connecting: no answer"));
     };
-    let (client, mut connection) = connected.map_err(before_commit("connecting"))?;
+    let (client, mut connection) = connected.map_err(before_commit(target.connecting))?;
     let heard = Arc::clone(heard);
     let drive = async move {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {

@@ -25,6 +25,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 pub(crate) struct Target {
     pub(crate) config: Config,
     pub(crate) tls: MakeRustlsConnect,
+    /// What is being done while a connection is made, for who reads that it failed: how much is asked of the other side.
+    pub(crate) connecting: &'static str,
 }
 
 impl std::fmt::Debug for Target {
@@ -77,7 +79,15 @@ impl Target {
             None if trust == Trust::Anybody => RootCertStore::empty(),
             None => system_roots(),
         };
-        Ok(Self { config, tls: MakeRustlsConnect::new(client_config(trust, roots)?) })
+        let connecting = match (trust, parts.mode.as_deref()) {
+            (Trust::Host, _) => "connecting with sslmode=verify-full",
+            (Trust::Authority, Some("verify-ca")) => "connecting with sslmode=verify-ca",
+            (Trust::Authority, _) => "connecting with sslmode=require and sslrootcert",
+            (Trust::Anybody, Some("require")) => "connecting with sslmode=require",
+            (Trust::Anybody, Some("disable")) => "connecting with sslmode=disable",
+            (Trust::Anybody, _) => "connecting",
+        };
+        Ok(Self { config, tls: MakeRustlsConnect::new(client_config(trust, roots)?), connecting })
     }
 
     /// Of several hosts, the one that can be written to; a host that says nothing keeps nobody from the next for long.
