@@ -10,6 +10,7 @@ mod long;
 mod low_water;
 mod notifications;
 mod outages;
+mod pooler;
 mod roles;
 mod sends;
 mod settling;
