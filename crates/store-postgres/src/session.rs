@@ -217,10 +217,12 @@ pub(crate) fn preparation(schema: &str) -> String {
     format!(
         "set search_path = {schema}, pg_temp; set default_transaction_isolation = 'read committed'; \
          set lock_timeout = '10s'; set idle_in_transaction_session_timeout = '30s'; set statement_timeout = 0; \
+         set idle_session_timeout = 0; \
          set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off; \
          set enable_hashjoin = off; set enable_mergejoin = off; set enable_sort = off; \
          set enable_incremental_sort = off; set jit = off; set client_min_messages = warning; \
-         select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
+         select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'; \
+         select set_config('transaction_timeout', '0', false) where current_setting('transaction_timeout', true) is not null"
     )
 }
 

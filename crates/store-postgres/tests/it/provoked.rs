@@ -4,7 +4,7 @@ use millpond_store::{StoreErrorKind, StoreFactory as _};
 use millpond_store_conformance::rows::{Owner, assert_fails};
 
 use crate::factory;
-use crate::failures::{DATABASE, ENVIRONMENT, cluster, commit, sql};
+use crate::failures::{DATABASE, ENVIRONMENT, cluster, commit, sql, wait_for};
 
 /// Ends all connections but the one that asks.
 const END_ALL: &str = "select pg_terminate_backend(pid) from pg_stat_activity \
@@ -18,6 +18,15 @@ fn settings_of_the_role_that_a_connection_makes_itself_stand_in_no_ones_way() {
         "statement_timeout = '1ms'",
         "lock_timeout = '1ms'",
         "idle_in_transaction_session_timeout = '1ms'",
+        "search_path = 'pg_temp'",
+        "timezone = 'Asia/Kolkata'",
+        "datestyle = 'SQL, DMY'",
+        "intervalstyle = 'sql_standard'",
+        "bytea_output = 'escape'",
+        "standard_conforming_strings = off",
+        "extra_float_digits = 0",
+        "row_security = off",
+        "enable_indexscan = off",
     ] {
         sql(&cluster, &format!("alter role postgres set {setting}"));
         let factory = factory(&cluster.url(DATABASE));
@@ -28,6 +37,25 @@ fn settings_of_the_role_that_a_connection_makes_itself_stand_in_no_ones_way() {
         drop(factory);
         sql(&cluster, "alter role postgres reset all");
     }
+}
+
+#[test]
+fn connections_stay_although_the_role_ends_those_that_are_idle() {
+    let cluster = cluster();
+    sql(&cluster, "alter role postgres set idle_session_timeout = '200ms'");
+    let factory = factory(&cluster.url(DATABASE));
+    let mut owner = Owner::open_named(&factory, ENVIRONMENT);
+    assert!(commit(&mut owner).expect("it works"));
+    let own = "from pg_stat_activity where application_name = 'millpond'";
+    let before = sql(&cluster, &format!("select pid {own} order by pid"));
+    let other = postgres::Client::connect(
+        &format!("{}?application_name=other", cluster.url(DATABASE)),
+        postgres::NoTls,
+    );
+    other.as_ref().expect("it is reachable");
+    wait_for(&cluster, "not exists (select from pg_stat_activity where application_name = 'other')");
+    let after = sql(&cluster, &format!("select pid {own} order by pid"));
+    assert!(!before.is_empty() && before.iter().all(|pid| after.contains(pid)), "{before:?} {after:?}");
 }
 
 #[test]
