@@ -153,3 +153,21 @@ fn keys_of_leases_that_ended_are_gone_soon_however_many_there_are() {
     await_keys(&cluster, "1");
     assert_eq!(claim(&mut owner, [1]), [(1, Claim::Free)], "it is still held");
 }
+
+#[test]
+fn a_copy_in_another_cluster_does_not_keep_keys_for_ever() {
+    let cluster = Cluster::start().expect("PostgreSQL is installed");
+    let factory = factory(&cluster.url("postgres"));
+    let mut first = owner(&factory);
+    first.send([leased(1)]);
+    drop(first);
+    // Transactions of where it came from have numbers that are far ahead here.
+    let copied = "insert into millpond.settlement values (1, 1, 7, false, '1000000000000'); \
+                  update millpond.environment set system = 'another', database = 1";
+    cluster.sql("postgres", copied).expect("it is written");
+    drop(factory);
+    let factory = crate::factory(&cluster.url("postgres"));
+    let _second = Owner::open_named(&factory, DEFAULT);
+    factory.watch(std::sync::Arc::new(|_: &str| {}));
+    await_keys(&cluster, "0");
+}
