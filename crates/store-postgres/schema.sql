@@ -243,6 +243,7 @@ create table millpond.settlement (
     ended_by            xid8, -- a transaction that saw the lease gone
     PRIMARY KEY (environment, delivery, generation)
 ) with (fillfactor=70);
+CREATE INDEX settlement_ended ON millpond.settlement USING btree (ended_by) WHERE (ended_by IS NOT NULL);
 
 create table millpond.access (
     role                name not null,
@@ -403,6 +404,26 @@ begin
         raise exception using errcode = '22023', message = format('there is no option %L', unknown),
             hint = format('There are: %s.', array_to_string(known, ', '));
     end if;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millpond.claim_each(target integer, deliveries bigint[], generations bigint[], claiming bigint)
+ RETURNS SETOF integer
+ LANGUAGE plpgsql
+ SET lock_timeout TO '1ms'
+AS $function$
+begin
+    for place in 1 .. coalesce(array_length(deliveries, 1), 0) loop
+        begin
+            insert into settlement (environment, delivery, generation, owner)
+                select target, d.sequence, d.lease_generation, true from (select t.* from delivery t
+                    where t.environment = target and t.sequence = deliveries[place] offset 0) d
+                where d.state = 2 and d.lease_generation = generations[place] and claiming = (select h.epoch from head h
+                    where h.environment = target order by h.commit_seq desc limit 1)
+                on conflict do nothing;
+        exception when lock_not_available then
+            return next place;
+        end;
+    end loop;
 end $function$;
 
 CREATE OR REPLACE FUNCTION millpond.complete(message_id text, lease_generation bigint, output jsonb DEFAULT NULL::jsonb, options jsonb DEFAULT '{}'::jsonb)

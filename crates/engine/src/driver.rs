@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     run: Sender<Arc<Slot>>,
     writers: Vec<Sender<WriteJob>>,
     readers: Sender<ReadJob>,
+    /// A thread of its own, which leaves the others to those who only read.
+    claimer: Sender<ReadJob>,
     timer: Timer,
     pushers: Mutex<Vec<Pusher>>,
     closing: AtomicBool,
@@ -82,6 +84,7 @@ impl Shared {
             run: pools.run.0.clone(),
             writers: pools.writers.iter().map(|(sender, _)| sender.clone()).collect(),
             readers: pools.readers.0.clone(),
+            claimer: pools.claimer.0.clone(),
             timer: Timer::default(),
             pushers: Mutex::default(),
             closing: AtomicBool::new(false),
@@ -199,7 +202,8 @@ impl Shared {
     }
 
     pub(crate) fn read(&self, job: ReadJob) {
-        let _ = self.readers.send(job);
+        let readers = if job.work.claims() { &self.claimer } else { &self.readers };
+        let _ = readers.send(job);
     }
 }
 

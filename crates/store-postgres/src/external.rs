@@ -1,4 +1,4 @@
-//! What SQL wrote, as commands: reads of the intake, and the owner's claims on leases.
+//! What SQL wrote, as commands: reads of the intake.
 //!
 //! A page begins at the environment's low-water key, below which nothing is or will be: so it never walks over what was taken.
 
@@ -12,19 +12,19 @@ use millpond_core::external::{
 };
 use millpond_core::id::{LeaseGeneration, MessageId, Sequence};
 use millpond_core::row::MessageContent;
-use millpond_core::{Claim, LeaseKey};
+use millpond_store::StoreError;
 use millpond_store::persisted::data_kind_of;
-use millpond_store::{StoreError, StoreErrorKind};
 use tokio_postgres::Row;
-use tokio_postgres::error::SqlState;
 
-use crate::keyed::lookup;
 use crate::row::{get, known, time, unsigned};
-use crate::session::Session;
 use crate::watcher::Floor;
 
+mod claims;
 mod together;
 
+pub(crate) use claims::Claims;
+#[cfg(test)]
+pub(crate) use claims::{CLAIM, CLAIMED};
 pub(crate) use together::{REST, REST_MOST, SIZES, Together, transactions};
 
 /// Columns of the intake that [`commands`] reads, in its order.
@@ -189,110 +189,4 @@ fn lease(row: &Row) -> Result<LeaseRef, StoreError> {
 fn millis(row: &Row, column: usize) -> Result<Option<Duration>, StoreError> {
     let Some(millis) = get::<Option<i64>>(row, column)? else { return Ok(None) };
     known(column, u64::try_from(millis).ok()).map(|millis| Some(Duration::from_millis(millis)))
-}
-
-/// Only of leases that are held: a key of another would stay for ever.
-pub(crate) const CLAIM: &str = concat!(
-    "insert into settlement (environment, delivery, generation, owner) select $1, n.delivery, n.generation, true from ",
-    lookup!(
-        "unnest($2::bigint[], $3::bigint[]) n(delivery, generation)",
-        "delivery",
-        "t.sequence = n.delivery"
-    ),
-    " where t.state = 2 and t.lease_generation = n.generation and (select h.epoch from head h where h.environment = $1 order by h.commit_seq desc limit 1) = $4 \
-     on conflict do nothing"
-);
-pub(crate) const CLAIMED: &str = "select n.delivery, n.generation, \
-     coalesce((select s.owner from settlement s where s.environment = $1 and s.delivery = n.delivery \
-     and s.generation = n.generation), true), (select h.epoch from head h where h.environment = $1 \
-     order by h.commit_seq desc limit 1) from unnest($2::bigint[], $3::bigint[]) n(delivery, generation)";
-
-/// Takes what is free of the right to end these leases (design-holes A5). What an open transaction holds is found by
-/// waiting for it a moment; by halves, so that one that is held keeps no other.
-pub(crate) fn claim(
-    session: &Session,
-    environment: i32,
-    epoch: i64,
-    keys: &[LeaseKey],
-    answers: &mut HashMap<LeaseKey, Claim>,
-) -> Result<(), StoreError> {
-    match try_claim(session, environment, epoch, keys, answers) {
-        Ok(true) => Ok(()),
-        Ok(false) if keys.len() <= 1 => {
-            answers.extend(keys.iter().map(|key| (*key, Claim::Held)));
-            Ok(())
-        }
-        Ok(false) => {
-            let (one, other) = keys.split_at(keys.len() / 2);
-            claim(session, environment, epoch, one, answers)?;
-            claim(session, environment, epoch, other, answers)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// `false`: one of them is held.
-fn try_claim(
-    session: &Session,
-    environment: i32,
-    epoch: i64,
-    keys: &[LeaseKey],
-    answers: &mut HashMap<LeaseKey, Claim>,
-) -> Result<bool, StoreError> {
-    let context = "claiming leases";
-    let deliveries: Vec<i64> = keys.iter().map(|key| key.delivery.0.cast_signed()).collect();
-    let generations: Vec<i64> = keys.iter().map(|key| key.generation.0.cast_signed()).collect();
-    session.batch("begin; set local lock_timeout = '20ms'", context)?;
-    let inserting = session.client();
-    let inserted = session.run(inserting.execute(CLAIM, &[&environment, &deliveries, &generations, &epoch]));
-    match inserted {
-        Some(Ok(_)) => session.batch("commit", context)?,
-        Some(Err(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
-            session.batch("rollback", context)?;
-            return Ok(false);
-        }
-        Some(Err(error)) => {
-            // The error that counts is the one that led here.
-            let _: Result<(), StoreError> = session.batch("rollback", context);
-            return Err(crate::error::before_commit(context)(error));
-        }
-        None => return Err(StoreError::new(StoreErrorKind::Unavailable, "claiming leases: no answer")),
-    }
-    for row in session.query(CLAIMED, &[&environment, &deliveries, &generations], context)? {
-        if get::<i64>(&row, 3)? != epoch {
-            return Err(StoreError::new(StoreErrorKind::Fenced, "leases are claimed by their owner alone"));
-        }
-        let key = LeaseKey {
-            delivery: Sequence(unsigned(&row, 0)?),
-            generation: LeaseGeneration(unsigned(&row, 1)?),
-        };
-        answers.insert(key, if get(&row, 2)? { Claim::Free } else { Claim::Settled });
-    }
-    Ok(true)
-}
-
-pub(crate) const MARK_ENDED: &str = "update settlement s set ended_by = pg_current_xact_id() where (s.environment, s.delivery, s.generation) in ( \
-     select t.environment, t.delivery, t.generation from settlement t where t.ended_by is null \
-     and not exists (select from delivery d where d.environment = t.environment and d.sequence = t.delivery \
-     and d.state = 2 and d.lease_generation = t.generation) \
-     and not exists (select from intake i where i.environment = t.environment and i.delivery = t.delivery \
-     and i.generation = t.generation) limit 1000)";
-/// Whoever has a snapshot from before the end of a lease may still see it as held: keys of leases that ended stay until the
-/// oldest snapshot, and the oldest transaction, are younger.
-pub(crate) const REMOVE_ENDED: &str = "with oldest as (select least( \
-     pg_snapshot_xmin(pg_current_snapshot())::text::bigint, \
-     pg_snapshot_xmax(pg_current_snapshot())::text::bigint \
-     - coalesce((select max(age(a.backend_xmin)) from pg_stat_activity a), 0)) as number) \
-     delete from settlement s using oldest where (s.environment, s.delivery, s.generation) in ( \
-     select t.environment, t.delivery, t.generation from settlement t, oldest o \
-     where t.ended_by::text::bigint < o.number limit 1000)";
-
-/// Removes what was stored of leases that ended, once no transaction is open that could still see them held. `mark`: looks for
-/// such as ended without saying so, too.
-pub(crate) fn sweep_claims(session: &Session, mark: bool) -> Result<(), StoreError> {
-    if mark {
-        session.query(MARK_ENDED, &[], "sweeping claims")?;
-    }
-    session.query(REMOVE_ENDED, &[], "sweeping claims")?;
-    Ok(())
 }

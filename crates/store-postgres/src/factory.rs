@@ -323,7 +323,13 @@ fn take_over_in_transaction(
     let head = rows.first().ok_or_else(gone)?;
     let (stored, mut environment) = stored(known, head)?;
     let seen = place.presence.memory.of(name);
-    let lineage = match judge(&stored, identity, seen, place.presence.lived_lately()) {
+    let judged = judge(&stored, identity, seen, place.presence.lived_lately());
+    if judged == Lineage::Restored {
+        // Numbers of transactions may be of where it came from: the keys of leases ended now.
+        let sql = "update settlement set ended_by = pg_current_xact_id() where environment = $1 and ended_by is not null";
+        session.query(sql, &[&number], context)?;
+    }
+    let lineage = match judged {
         Lineage::Restored if place.pool.settings().assume_restart => Lineage::Restarted,
         judged => judged,
     };

@@ -38,6 +38,7 @@ mod session;
 mod settings;
 mod snapshot;
 mod store;
+mod sweep;
 mod target;
 mod text;
 mod upkeep;

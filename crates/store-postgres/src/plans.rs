@@ -4,7 +4,7 @@ use millpond_test_postgres::Cluster;
 
 use crate::session::preparation;
 use crate::write::{messages, queues};
-use crate::{external, reader, scan, watcher, write};
+use crate::{external, reader, scan, sweep, watcher, write};
 
 /// Statements whose order or bound is that of an index over a whole environment, and which read no more of it than they answer.
 const WALKS: &[&str] = &[scan::EXPIRY, scan::UPLOADS, external::PAGE];
@@ -50,6 +50,8 @@ const STATEMENTS: &[&str] = &[
     external::RAISE_FLOOR,
     external::REST,
     external::SIZES,
+    sweep::MARK,
+    sweep::REMOVE,
     watcher::LATE,
     watcher::NEW,
 ];
@@ -78,9 +80,9 @@ fn faults(statement: &str, plan: &str) -> Vec<String> {
     found.map(|(_, line)| (*line).to_owned()).collect()
 }
 
-/// What is asked besides the key, of the one row that has it.
+/// What is asked besides the key, of the one row that has it, or of the rows of a page.
 fn is_of_one_row(statement: &str) -> bool {
-    [external::CLAIM, write::FENCE, write::TAKE_EXTERNAL].contains(&statement)
+    [external::CLAIM, sweep::MARK, write::FENCE, write::TAKE_EXTERNAL].contains(&statement)
 }
 
 fn check(cluster: &Cluster, database: &str, state: &str) {

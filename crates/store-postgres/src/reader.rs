@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::error::before_commit;
-use crate::external::{self, LowWater, REST, REST_MOST, SIZES, Together};
+use crate::external::{self, Claims, LowWater, REST, REST_MOST, SIZES, Together};
 use crate::factory::Place;
 use crate::keyed::lookup;
 use crate::lineage::Seen;
@@ -32,6 +32,7 @@ pub(crate) struct PostgresReader {
     /// The owner's last commit: a database that does not have it went back in time.
     durable: Arc<AtomicU64>,
     low_water: Arc<LowWater>,
+    claims: Arc<Claims>,
 }
 
 type Query<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
@@ -46,8 +47,9 @@ impl PostgresReader {
         (environment, epoch): (i32, i64),
         durable: Arc<AtomicU64>,
         low_water: Arc<LowWater>,
+        claims: Arc<Claims>,
     ) -> Self {
-        Self { place, environment, epoch, durable, low_water }
+        Self { place, environment, epoch, durable, low_water, claims }
     }
 
     /// Asks all of it in one snapshot.
@@ -205,9 +207,8 @@ impl StoreReader for PostgresReader {
         }
         let mut claims = HashMap::new();
         if !leases.is_empty() {
-            self.place
-                .pool
-                .with(|session| external::claim(session, environment, self.epoch, &leases, &mut claims))?;
+            let owner = (environment, self.epoch);
+            claims = self.place.pool.with(|session| self.claims.claim(session, owner, &leases))?;
         }
         let mut rows = Rows { snapshot, ..Rows::default() };
         for key in keys {

@@ -7,7 +7,7 @@ use millpond_core::ChangeSet;
 use millpond_core::id::CommitSequence;
 use millpond_store::{Resolution, Store, StoreError, StoreErrorKind, StoreReader, StoreStats};
 
-use crate::external::LowWater;
+use crate::external::{Claims, LowWater};
 use crate::factory::{OpenStore, Place};
 use crate::lineage::Seen;
 use crate::reader::PostgresReader;
@@ -25,6 +25,7 @@ pub(crate) struct PostgresStore {
     /// The last commit that is known to be durable.
     durable: Arc<AtomicU64>,
     low_water: Arc<LowWater>,
+    claims: Arc<Claims>,
     /// A commit whose outcome is unknown; nothing is written before it is resolved.
     unresolved: Option<CommitSequence>,
     /// Its number was asked for, and what became of that is not known either.
@@ -42,6 +43,7 @@ impl PostgresStore {
             hold,
             durable: Arc::new(AtomicU64::new(seen.commit.0)),
             low_water: Arc::default(),
+            claims: Arc::default(),
             unresolved: None,
             claim_sent: false,
             open,
@@ -113,6 +115,7 @@ impl Store for PostgresStore {
             (self.environment, self.epoch),
             Arc::clone(&self.durable),
             Arc::clone(&self.low_water),
+            Arc::clone(&self.claims),
         )))
     }
 

@@ -18,10 +18,10 @@ use millpond_store::{Outage, StoreError, StoreErrorKind, Wake};
 use tokio_postgres::Row;
 
 use crate::error::before_commit;
-use crate::external::sweep_claims;
 use crate::pool::Pool;
 use crate::row::{get, text};
 use crate::session::Session;
+use crate::sweep::Sweep;
 
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Looks that found nothing before it sleeps.
@@ -29,9 +29,6 @@ const LOOKS_BEFORE_SLEEP: u32 = 5;
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(250);
 /// Environments in which commands wait for longer are told again.
 const REMIND_EVERY: Duration = Duration::from_secs(1);
-const SWEEP_EVERY: Duration = Duration::from_secs(10);
-/// One sweep in so many looks for leases that ended without a commit of their own.
-const MARK_EVERY: u32 = 6;
 /// Commands of one look.
 const PAGE: i64 = 10_000;
 
@@ -212,7 +209,7 @@ impl Run {
         // After a crash, numbers that only transactions drew which were undone may be drawn again; and so many that nothing
         // shows it.
         self.watcher.reset();
-        let (mut in_vain, mut reminded, mut swept, mut sweeps) = (0, Instant::now(), Instant::now(), 0_u32);
+        let (mut in_vain, mut reminded, mut sweep) = (0, Instant::now(), Sweep::default());
         let mut may_wait = true;
         loop {
             let (found, is_full) = self.look(session)?;
@@ -226,11 +223,7 @@ impl Run {
                 may_wait = self.remind(session)?;
                 reminded = Instant::now();
             }
-            if swept.elapsed() >= SWEEP_EVERY {
-                sweep_claims(session, sweeps.is_multiple_of(MARK_EVERY))?;
-                sweeps += 1;
-                swept = Instant::now();
-            }
+            sweep.step(session)?;
             if is_full {
                 continue;
             }
@@ -242,7 +235,7 @@ impl Run {
                 continue;
             }
             if self.watcher.asleep.load(Ordering::Relaxed) {
-                session.await_notification(LOOK_AT_LEAST_EVERY);
+                session.await_notification(if sweep.goes_on() { LOOK_EVERY } else { LOOK_AT_LEAST_EVERY });
                 session.take_notification();
                 if self.watcher.wait(Duration::ZERO) {
                     return Ok(());

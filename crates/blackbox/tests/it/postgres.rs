@@ -56,7 +56,11 @@ impl World {
 
     /// With a server, and a queue whose leases may be ended by SQL.
     fn with_queue() -> (Self, Server) {
-        let own = Self::new();
+        Self::with_queue_on(Cluster::start().expect("PostgreSQL is installed"))
+    }
+
+    fn with_queue_on(cluster: Cluster) -> (Self, Server) {
+        let own = Self::on(cluster);
         let server = own.launch.start();
         let mut client = server.client();
         client.create_queue(QUEUE, json!({"max_deliveries": 100})).expect("the queue is made");

@@ -11,9 +11,12 @@ use crate::planted;
 use crate::row::{DeliveryRow, DeliveryState};
 use crate::stamp::Stamp;
 use crate::state::Core;
+use crate::time::Timestamp;
 
 /// How often a lease that ran out is looked at again while an open transaction holds it.
 pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Such looks are at whole multiples of this, so that one call asks of many.
+const LOOK_TOGETHER: i64 = 250;
 
 impl Core {
     /// Whether leases of a queue, or of the group that a cursor is of, may be settled from beside.
@@ -37,25 +40,29 @@ impl Core {
         let Some(queue) = self.queues.get(&number) else { return true };
         let due = queue.leased.iter().take_while(|key| key.due_at <= stamp.now);
         let due = due.map(|key| key.sequence).filter(|sequence| !queue.claims_asked.contains(sequence));
-        let due: Vec<Sequence> = due.take(self.due_allowance().saturating_add(1)).collect();
+        let most = self.settings.due_per_batch.max(1);
+        let due: Vec<Sequence> = due.take(most.saturating_add(1)).collect();
         for sequence in due {
+            let Some(key) = self.rows.live(sequence).map(|row| self.claim_needed(row)) else { continue };
+            let known = key.map(|key| (key, self.claims.of_due(key)));
+            // To ask costs little, and less for many at once: it is not counted as work.
+            if let Some((key, None)) = known {
+                if self.batch.claims_wanted.len() >= most {
+                    self.more_due = true;
+                    return false;
+                }
+                if let Some(queue) = self.queues.get_mut(&number) {
+                    queue.claims_asked.insert(sequence);
+                }
+                self.batch.claims_wanted.push(key);
+                continue;
+            }
             if !self.take_due() {
                 return false;
             }
-            let Some(key) = self.rows.live(sequence).map(|row| self.claim_needed(row)) else { continue };
-            let Some(key) = key else {
-                self.end_due_lease(sequence, stamp);
-                continue;
-            };
-            match self.claims.get(key) {
-                Some(Claim::Free) => self.end_due_lease(sequence, stamp),
-                Some(Claim::Held | Claim::Settled) => self.prolong(sequence, key, stamp),
-                None => {
-                    if let Some(queue) = self.queues.get_mut(&number) {
-                        queue.claims_asked.insert(sequence);
-                    }
-                    self.batch.claims_wanted.push(key);
-                }
+            match known {
+                Some((key, Some(Claim::Held | Claim::Settled))) => self.prolong(sequence, key, stamp),
+                _ => self.end_due_lease(sequence, stamp),
             }
         }
         true
@@ -66,7 +73,8 @@ impl Core {
         let Some(mut row) = self.rows.live(sequence).cloned() else { return };
         let reader = self.reader_of(row.queue);
         self.claims.note_held(key, reader, row.due_at);
-        row.due_at = stamp.now.plus(LOOK_AGAIN_AFTER);
+        let again = stamp.now.plus(LOOK_AGAIN_AFTER).as_millis();
+        row.due_at = Timestamp::from_millis(again - again.rem_euclid(LOOK_TOGETHER));
         self.write_row(row);
     }
 
@@ -86,6 +94,9 @@ impl Core {
             && let Some(queue) = self.queues.get_mut(&number)
             && queue.claims_asked.remove(&key.delivery)
         {
+            if !ended {
+                self.claims.admit_due(key, claim);
+            }
             self.refresh_wake(number);
         }
     }

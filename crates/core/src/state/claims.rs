@@ -14,6 +14,9 @@ use crate::time::Timestamp;
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     known: BTreeMap<LeaseKey, Claim>,
+    /// Of leases that ran out, and were not free when that was asked for: their next look is not written yet. However many there are,
+    /// and whatever a batch may do, none is asked for twice.
+    due: BTreeMap<LeaseKey, Claim>,
     /// Leases that ran out and were found to be held: of which queue or group, and since when.
     held: BTreeMap<LeaseKey, (QueueNumber, Timestamp)>,
 }
@@ -32,13 +35,28 @@ impl Claims {
         self.known.insert(key, claim);
     }
 
+    /// The answer to what was asked because the lease ran out.
+    pub(crate) fn admit_due(&mut self, key: LeaseKey, claim: Claim) {
+        if claim != Claim::Free {
+            self.due.insert(key, claim);
+        }
+    }
+
+    /// Of a lease that ran out.
+    pub(crate) fn of_due(&self, key: LeaseKey) -> Option<Claim> {
+        self.get(key).or_else(|| self.due.get(&key).copied())
+    }
+
+    /// It goes on until the next look.
     pub(crate) fn note_held(&mut self, key: LeaseKey, reader: QueueNumber, since: Timestamp) {
+        self.due.remove(&key);
         self.held.entry(key).or_insert((reader, since));
     }
 
     /// The lease has ended.
     pub(crate) fn forget(&mut self, key: LeaseKey) {
         self.known.remove(&key);
+        self.due.remove(&key);
         self.held.remove(&key);
     }
 

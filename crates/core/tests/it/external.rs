@@ -209,6 +209,39 @@ fn a_lease_that_an_open_transaction_holds_does_not_end() {
 }
 
 #[test]
+fn leases_that_are_held_are_asked_for_together_and_once_a_look() {
+    check(
+        "with busy_due=2
+        create jobs
+        beside allow
+        take_in
+        send a b c d e
+        -> sent
+        lease max=5
+        -> a#1 deliveries=1 until=30, b#1 deliveries=1 until=30, c#1 deliveries=1 until=30, \
+           d#1 deliveries=1 until=30, e#1 deliveries=1 until=30
+        hold a#1
+        hold b#1
+        hold c#1
+        hold d#1
+        hold e#1
+        busy
+        after 30
+        asked
+        -> [5]
+        after 1
+        asked
+        -> [5]
+        let_go c#1
+        after 1
+        asked
+        -> [5]
+        show
+        -> ready=1 leased=4 why=delivering",
+    );
+}
+
+#[test]
 fn a_lease_that_is_held_and_then_completed_was_delivered_once() {
     check(
         "create jobs

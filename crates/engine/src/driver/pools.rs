@@ -53,6 +53,13 @@ pub(crate) enum ReadWork {
     External(ReadId, usize),
 }
 
+impl ReadWork {
+    /// Whether it claims leases, which takes longer while transactions hold them.
+    pub(crate) fn claims(&self) -> bool {
+        matches!(self, Self::Rows(_, keys) if keys.iter().any(|key| matches!(key, RowKey::Claim(_))))
+    }
+}
+
 pub(crate) type ChunkReply = oneshot::Sender<Result<Option<Vec<u8>>, StoreError>>;
 
 type Channel<T> = (Sender<T>, Receiver<T>);
@@ -61,12 +68,13 @@ pub(crate) struct Pools {
     pub(crate) run: Channel<Arc<Slot>>,
     pub(crate) writers: Vec<Channel<WriteJob>>,
     pub(crate) readers: Channel<ReadJob>,
+    pub(crate) claimer: Channel<ReadJob>,
 }
 
 impl Pools {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
         let writers = (0..settings.writer_threads.max(1)).map(|_| unbounded()).collect();
-        Self { run: unbounded(), writers, readers: unbounded() }
+        Self { run: unbounded(), writers, readers: unbounded(), claimer: unbounded() }
     }
 
     pub(crate) fn spawn(self, settings: &EngineSettings) {
@@ -87,16 +95,19 @@ impl Pools {
         }
         for _ in 0..settings.reader_threads.max(1) {
             let receiver = self.readers.1.clone();
-            start("reader", move || {
-                for job in &receiver {
-                    let slot = Arc::clone(&job.slot);
-                    let brings = !matches!(job.work, ReadWork::Chunk(..));
-                    let panicked = contain(&slot, job.opening, || run_read(job));
-                    if brings || panicked {
-                        slot.run_here();
-                    }
-                }
-            });
+            start("reader", move || read_all(&receiver));
+        }
+        start("claimer", move || read_all(&self.claimer.1));
+    }
+}
+
+fn read_all(jobs: &Receiver<ReadJob>) {
+    for job in jobs {
+        let slot = Arc::clone(&job.slot);
+        let brings = !matches!(job.work, ReadWork::Chunk(..));
+        let panicked = contain(&slot, job.opening, || run_read(job));
+        if brings || panicked {
+            slot.run_here();
         }
     }
 }
@@ -241,7 +252,7 @@ fn on<T>(
     }
 }
 
-/// A reader of this opening: one that is free, or a new one. There are never more than threads that read.
+/// A reader of this opening: one that is free, or a new one. There are never more than threads that read or claim.
 fn take_reader(slot: &Slot, wanted: u64) -> Result<Box<dyn StoreReader>, StoreError> {
     let mut readers = lock(&slot.readers);
     // A stream may still ask for an opening that has ended: what belongs to a later one stays.

@@ -34,6 +34,8 @@ impl World {
                 let shown: Vec<_> = shown.collect();
                 return Some(vec![if shown.is_empty() { "none".to_owned() } else { shown.join(" ") }]);
             }
+            "asked" => return Some(vec![format!("{:?}", std::mem::take(&mut self.asked))]),
+            "busy" => self.core.set_busy(true),
             _ => return None,
         }
         Some(Vec::new())

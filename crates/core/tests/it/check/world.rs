@@ -50,6 +50,8 @@ pub(crate) struct World {
     /// What was written beside the owner and not taken in.
     pub(super) written: Vec<External>,
     pub(super) last_written: u64,
+    /// How many claims on leases that ran out were asked for, by call, since that was shown.
+    pub(super) asked: Vec<usize>,
 }
 
 impl World {
@@ -59,6 +61,7 @@ impl World {
             let words = Words::of(line);
             settings.window_entries = words.number("window").unwrap_or(settings.window_entries);
             settings.due_per_batch = words.number("due").unwrap_or(settings.due_per_batch);
+            settings.due_per_busy_batch = words.number("busy_due").unwrap_or(settings.due_per_busy_batch);
             settings.dedup_keys = words.number("keys").unwrap_or(settings.dedup_keys);
             settings.messages = words.number("messages").unwrap_or(settings.messages);
             settings.bytes = words.number("bytes").unwrap_or(settings.bytes);
@@ -97,6 +100,7 @@ impl World {
             identities: BTreeMap::new(),
             written: Vec::new(),
             last_written: 0,
+            asked: Vec::new(),
         }
     }
 
@@ -221,6 +225,7 @@ impl World {
             }
             let scans = self.core.take_scans();
             let claims: Vec<_> = self.core.take_claims().into_iter().map(RowKey::Claim).collect();
+            self.asked.extend((!claims.is_empty()).then_some(claims.len()));
             let idle = scans.is_empty() && claims.is_empty();
             self.commit();
             self.core.absorb_rows(self.store.read(&claims));
