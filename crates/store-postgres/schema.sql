@@ -248,8 +248,9 @@ CREATE INDEX settlement_ended ON millpond.settlement USING btree (ended_by) WHER
 create table millpond.access (
     role                name not null,
     environment         integer not null,
+    role_number         oid not null,
     FOREIGN KEY (environment) REFERENCES millpond.environment(number) ON DELETE CASCADE,
-    PRIMARY KEY (role, environment)
+    PRIMARY KEY (role_number, environment)
 );
 
 create unlogged table millpond.watcher (
@@ -322,7 +323,7 @@ CREATE OR REPLACE FUNCTION millpond.allowed_environments()
 AS $function$
     select number from environment where is_operator()
     union
-    select a.environment from access a join pg_roles r on r.rolname = a.role where pg_has_role(caller(), r.oid, 'usage')
+    select a.environment from access a join pg_roles r on r.oid = a.role_number where pg_has_role(caller(), r.oid, 'usage')
 $function$;
 
 CREATE OR REPLACE FUNCTION millpond.at(millis bigint)
@@ -444,7 +445,7 @@ CREATE OR REPLACE FUNCTION millpond.data_text(kind smallint, data bytea)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$
-    select case when kind in (1, 2) then convert_from(data, 'UTF8') end
+    select case when kind in (1, 2) and position('\x00'::bytea in data) = 0 then convert_from(data, 'UTF8') end
 $function$;
 
 CREATE OR REPLACE FUNCTION millpond.demand(counted bigint, wanted bigint, state text)
@@ -473,7 +474,7 @@ begin
         return found_number;
     end if;
     if found_number is null or not exists (
-        select from access a join pg_roles r on r.rolname = a.role
+        select from access a join pg_roles r on r.oid = a.role_number
         where a.environment = found_number and pg_has_role(caller(), r.oid, 'usage')) then
         if found_number is null and may_all then
             raise exception using errcode = '42704', message = format('there is no environment %s', wanted),
@@ -487,15 +488,26 @@ end $function$;
 
 CREATE OR REPLACE FUNCTION millpond.event_attributes(id text, options jsonb)
  RETURNS text
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE
 AS $function$
-    select format('{"id":%s,"source":%s,"type":%s%s,"datacontenttype":%s}',
-        to_json(coalesce(options ->> 'id', id)), to_json(coalesce(options ->> 'source', 'sql')),
-        to_json(coalesce(options ->> 'type', 'message')),
-        case when options ? 'subject' then ',"subject":' || to_json(options ->> 'subject') else '' end,
-        to_json(coalesce(options ->> 'content_type', 'application/json')))
-$function$;
+declare
+    content_type text;
+begin
+    if options is null or options = '{}' then
+        return format('{"id":%s,"source":"sql","type":"message","datacontenttype":"application/json"}', to_json(id));
+    end if;
+    content_type := coalesce(option_text(options, 'content_type', 256), 'application/json');
+    if content_type !~ '^[\x20-\x7e]+$' then
+        raise exception using errcode = '22023', message = format(
+            'option content_type is %L: it has to be printable ASCII', content_type);
+    end if;
+    return format('{"id":%s,"source":%s,"type":%s%s,"datacontenttype":%s}',
+        to_json(coalesce(option_text(options, 'id', 16384), id)), to_json(coalesce(option_text(options, 'source', 16384), 'sql')),
+        to_json(coalesce(option_text(options, 'type', 16384), 'message')),
+        case when options ->> 'subject' is not null then ',"subject":' || to_json(option_text(options, 'subject', 16384)) else '' end,
+        to_json(content_type));
+end $function$;
 
 CREATE OR REPLACE FUNCTION millpond.extend(message_id text, lease_generation bigint, by interval, options jsonb DEFAULT '{}'::jsonb)
  RETURNS void
@@ -520,11 +532,12 @@ begin
     end if;
     target := environment_number(options ->> 'environment');
     part := read_message_id(message_id);
-    wanted := coalesce((options ->> 'delivery')::bigint, part.sequence);
-    select coalesce(g.name, q.name) into name from delivery d
+    wanted := coalesce(option_integer(options, 'delivery', 0, 9223372036854775807), part.sequence);
+    select coalesce(g.name, q.name) into name from (select t.* from delivery t
+        where t.environment = target and t.sequence = wanted offset 0) d
         join queue q on q.environment = d.environment and q.number = d.queue
         left join queue g on q.role = 4 and g.environment = d.environment and g.number = q.parent
-        where d.environment = target and d.sequence = wanted and d.state = 2 and d.lease_generation = extend.lease_generation
+        where d.state = 2 and d.lease_generation = extend.lease_generation
         and d.nonce = part.nonce;
     if not found then
         raise exception using errcode = 'MP010', message = format('lease %s of %s is not held any more', extend.lease_generation, message_id);
@@ -557,6 +570,7 @@ CREATE OR REPLACE FUNCTION millpond.grant_access(role name, environment text DEF
  SET enable_seqscan TO 'off'
  SET jit TO 'off'
 AS $function$
+#variable_conflict use_column
 declare
     target integer;
     granted text;
@@ -565,7 +579,8 @@ begin
         raise exception using errcode = '42501', message = 'only the owner of the schema may do this';
     end if;
     target := environment_number(environment);
-    insert into access values (role, target) on conflict do nothing;
+    insert into access select r.rolname, target, r.oid from pg_roles r where r.rolname = grant_access.role
+        on conflict (role_number, environment) do update set role = excluded.role;
     execute format('grant usage on schema %I to %I', 'millpond', role);
     foreach granted in array public_functions() loop
         execute format('grant execute on function %I.%s to %I', 'millpond', granted, role);
@@ -598,6 +613,29 @@ AS $function$
     select (extract(epoch from clock_timestamp()) * 1000)::bigint
 $function$;
 
+CREATE OR REPLACE FUNCTION millpond.option_integer(options jsonb, option text, lowest bigint, highest bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+declare
+    number numeric;
+begin
+    if jsonb_typeof(options -> option) is null or jsonb_typeof(options -> option) = 'null' then
+        return null;
+    end if;
+    begin
+        number := (options ->> option)::numeric;
+    exception when data_exception then
+        number := null;
+    end;
+    if number is null or number <> trunc(number) or number not between lowest and highest then
+        raise exception using errcode = '22023', message = format(
+            'option %s is %s: it has to be an integer from %s to %s', option, options -> option, lowest, highest);
+    end if;
+    return number;
+end $function$;
+
 CREATE OR REPLACE FUNCTION millpond.option_millis(options jsonb, option text, lowest double precision, highest double precision)
  RETURNS bigint
  LANGUAGE plpgsql
@@ -621,6 +659,45 @@ begin
             'option %s is %s: it has to be %s to %s seconds, as a number or an interval', option, options -> option, lowest, highest);
     end if;
     return round(seconds * 1000);
+end $function$;
+
+CREATE OR REPLACE FUNCTION millpond.option_text(options jsonb, option text, most integer)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+declare
+    given text := options ->> option;
+begin
+    if octet_length(given) not between 1 and most then
+        raise exception using errcode = '22023', message = format(
+            'option %s has %s bytes: it has to have 1 to %s', option, octet_length(given), most);
+    end if;
+    return given;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millpond.option_time(options jsonb, option text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+    millis bigint;
+begin
+    if jsonb_typeof(options -> option) is null or jsonb_typeof(options -> option) = 'null' then
+        return null;
+    end if;
+    begin
+        millis := (extract(epoch from (options ->> option)::timestamptz) * 1000)::bigint;
+    exception when data_exception or feature_not_supported then
+        millis := null;
+    end;
+    -- Years 1970 to 9999.
+    if millis is null or millis not between 0 and 253402300799999 then
+        raise exception using errcode = '22023', message = format(
+            'option %s is %s: it has to be a time in the years 1970 to 9999', option, options -> option);
+    end if;
+    return millis;
 end $function$;
 
 CREATE OR REPLACE FUNCTION millpond.public_functions()
@@ -660,15 +737,10 @@ begin
     if options <> '{}' then
         delay := option_millis(options, 'delay', 0, 604800);
         time_to_live := option_millis(options, 'time_to_live', 1, 1209600);
-        if options ? 'visible_at' then
-            visible_at := (extract(epoch from (options ->> 'visible_at')::timestamptz) * 1000)::bigint;
-        end if;
-        priority := coalesce((options ->> 'priority')::integer, 0);
-        key := options ->> 'idempotency_key';
-        if key is not null and octet_length(key) not between 1 and 255 then
-            raise exception using errcode = '22023', message = format(
-                'option idempotency_key has %s bytes: it has to have 1 to 255', octet_length(key));
-        end if;
+        visible_at := option_time(options, 'visible_at');
+        priority := coalesce(option_integer(options, 'priority', -2147483648, 2147483647), 0);
+        key := option_text(options, 'idempotency_key', 255);
+        perform option_text(options, 'partition', 255);
     end if;
     select q.role into role from queue q where q.environment = target and q.name = queue and not q.deleted;
     if role is null then
@@ -735,7 +807,7 @@ begin
         raise exception using errcode = '42501', message = 'only the owner of the schema may do this';
     end if;
     target := environment_number(environment);
-    delete from access a where a.role = revoke_access.role and a.environment = target;
+    delete from access a using pg_roles r where r.rolname = revoke_access.role and a.role_number = r.oid and a.environment = target;
 end $function$;
 
 CREATE OR REPLACE FUNCTION millpond.send(queue text, data jsonb, options jsonb DEFAULT '{}'::jsonb)
@@ -749,7 +821,7 @@ AS $function$
 declare
     id text;
 begin
-    if options <> '{}' then
+    if options is distinct from '{}' then
         perform check_options(options, array['delay', 'environment', 'id', 'idempotency_key', 'partition', 'priority', 'source', 'subject',
                                              'time_to_live', 'type', 'visible_at']);
     end if;
@@ -821,7 +893,10 @@ declare
 begin
     target := environment_number(options ->> 'environment');
     part := read_message_id(message_id);
-    wanted := coalesce((options ->> 'delivery')::bigint, part.sequence);
+    wanted := coalesce(option_integer(options, 'delivery', 0, 9223372036854775807), part.sequence);
+    if octet_length(output::text) > 65536 then
+        raise exception using errcode = '22023', message = format('output has %s bytes: at most 65536', octet_length(output::text));
+    end if;
     select d.state, d.lease_generation, d.due_at, d.nonce, d.sent_at, coalesce(d.message, d.sequence) as message,
            coalesce(g.name, q.name) as queue, coalesce(g.settled_by_sql, q.settled_by_sql) as allowed,
            coalesce(g.deleted, q.deleted) as deleted, h.leases_void_below
@@ -854,8 +929,8 @@ begin
         raise exception using errcode = 'MP010', message = format('lease %s of %s is not held any more', settle.lease_generation, message_id);
     end if;
     -- Once more: the lease may have ended between, and its key may have been removed since.
-    perform from delivery d where d.environment = target and d.sequence = wanted and d.state = 2
-        and d.lease_generation = settle.lease_generation;
+    perform from (select t.state, t.lease_generation from delivery t where t.environment = target and t.sequence = wanted offset 0) d
+        where d.state = 2 and d.lease_generation = settle.lease_generation;
     if not found then
         raise exception using errcode = 'MP010', message = format('lease %s of %s is not held any more', settle.lease_generation, message_id);
     end if;

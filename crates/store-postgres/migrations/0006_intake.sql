@@ -45,6 +45,6 @@ declare
     granted name;
 begin
     for granted in select distinct a.role from @schema@.access a join pg_roles r on r.rolname = a.role loop
-        execute format('grant select on @schema@.refused to %I', granted);
+        execute format('grant select on %I.refused to %I', @name@, granted);
     end loop;
 end $$;

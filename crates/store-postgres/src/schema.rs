@@ -18,7 +18,8 @@ const STEPS: &[Step] = &[
     Step { name: "orders", sql: include_str!("../migrations/0004_orders.sql") },
     Step { name: "newest", sql: include_str!("../migrations/0005_newest.sql") },
     Step { name: "intake", sql: include_str!("../migrations/0006_intake.sql") },
-    Step { name: "sweeps", sql: include_str!("../migrations/0008_sweeps.sql") },
+    Step { name: "sweeps", sql: include_str!("../migrations/0007_sweeps.sql") },
+    Step { name: "checks", sql: include_str!("../migrations/0008_checks.sql") },
 ];
 
 /// The oldest PostgreSQL that will do, and the newest that tests run on: numbers as `server_version_num` has them.

@@ -131,6 +131,11 @@ impl Core {
         }
         check_message(&send.content, &queue.row, &self.settings, Form::Whole)
             .map_err(|_| DeadReason::Refused)?;
+        // As with a delay: nobody would ever see it.
+        let life = [queue.row.spec.retention, send.content.time_to_live].into_iter().flatten().min();
+        if life.zip(send.visible_at).is_some_and(|(life, visible_at)| visible_at >= stamp.now.plus(life)) {
+            return Err(DeadReason::Refused);
+        }
         Ok(queue.number())
     }
 

@@ -40,6 +40,24 @@ fn a_delay_counts_from_the_send_and_life_from_the_intake() {
 }
 
 #[test]
+fn what_would_only_be_visible_when_its_life_is_over_is_refused() {
+    check(
+        "create jobs retention=60
+        after 10
+        beside send a visible=70
+        beside send b visible=69
+        beside send c visible=30 ttl=20
+        take_in
+        get a
+        -> a cancelled counts=0/0/0 due=10 expires=86410 dead_of=jobs reason=refused
+        get b
+        -> b delayed counts=0/0/0 due=69 expires=70
+        get c
+        -> c cancelled counts=0/0/0 due=10 expires=86410 dead_of=jobs reason=refused",
+    );
+}
+
+#[test]
 fn what_cannot_be_sent_is_shown_as_cancelled_with_the_reason() {
     check(
         "create jobs

@@ -30,8 +30,9 @@ macro_rules! behind {
 /// How much of each transaction lies behind a page.
 pub(crate) const SIZES: &str = concat!(
     "select n.transaction, r.count, r.bytes from unnest($2::bigint[]) n(transaction) cross join lateral \
-     (select count(*) as count, coalesce(sum(octet_length(b.data)), 0)::bigint as bytes from (",
-    behind!("data"),
+     (select count(*) as count, coalesce(sum(coalesce(octet_length(b.data), 0) + coalesce(octet_length(b.attributes), 0) \
+     + coalesce(octet_length(b.output), 0)), 0)::bigint as bytes from (",
+    behind!("data, attributes, output"),
     ") b) r"
 );
 pub(crate) const REST: &str = concat!(

@@ -1,6 +1,7 @@
 //! What the PostgreSQL store has to do, on a PostgreSQL of its own.
 
 mod beside;
+mod checks;
 mod claims;
 mod conformance;
 mod documented;

@@ -1,5 +1,7 @@
 //! `schema.sql` says what the steps make.
 
+use millpond_store_conformance::rows::Owner;
+use millpond_store_postgres::{PostgresFactory, PostgresSettings};
 use millpond_test_postgres::Cluster;
 
 use crate::factory;
@@ -27,4 +29,20 @@ fn the_schema_that_is_kept_is_the_one_that_the_steps_make() {
 /// Lines, so that a difference can be read.
 fn lines(text: &str) -> Vec<&str> {
     text.lines().collect()
+}
+
+#[test]
+fn a_schema_may_have_any_name() {
+    let cluster = Cluster::start().expect("PostgreSQL is installed");
+    let url = cluster.url("postgres");
+    for name in ["a b", "100%", "o'clock", "say \"x\"", "%s'\"\\"] {
+        let settings = PostgresSettings { schema: name.to_owned(), ..PostgresSettings::default() };
+        let factory = PostgresFactory::open(&url, settings).expect(name);
+        drop(Owner::open_named(&factory, "orgs/default/projects/default/envs/default"));
+        let quoted = format!("\"{}\"", name.replace('"', "\"\""));
+        let grant = format!(
+            "select {quoted}.grant_access('pg_monitor'); set role pg_monitor; select * from {quoted}.refused"
+        );
+        cluster.sql("postgres", &grant).expect(name);
+    }
 }

@@ -2,7 +2,6 @@
 
 use millpond_core::external::{ExternalAction, ExternalCommand};
 use millpond_core::id::{MessageId, Sequence};
-use millpond_core::row::Role;
 use millpond_core::time::Timestamp;
 use millpond_store::{StoreFactory as _, StoreReader};
 use millpond_store_conformance::rows::{Owner, queue};
@@ -61,7 +60,7 @@ fn nothing_is_compiled_or_parsed_for_each_message() {
 }
 
 /// What SQL sent to a queue, as commands of the intake; taken out of it.
-fn taken(owner: &mut Owner, limit: usize) -> Vec<ExternalCommand> {
+pub(crate) fn taken(owner: &mut Owner, limit: usize) -> Vec<ExternalCommand> {
     let page = reader(owner).external(limit).expect("reads work");
     let ids: Vec<_> = page.commands.iter().map(|external| external.id).collect();
     if !ids.is_empty() {
@@ -70,7 +69,7 @@ fn taken(owner: &mut Owner, limit: usize) -> Vec<ExternalCommand> {
     page.commands.into_iter().map(|external| external.command).collect()
 }
 
-const DEFAULT: &str = "orgs/default/projects/default/envs/default";
+pub(crate) const DEFAULT: &str = "orgs/default/projects/default/envs/default";
 
 #[test]
 fn a_message_sent_by_sql_is_in_the_intake_as_it_was_sent() {
@@ -105,39 +104,6 @@ fn a_message_sent_by_sql_is_in_the_intake_as_it_was_sent() {
     assert_eq!(second.content.time_to_live, Some(std::time::Duration::from_millis(3_600_500)));
     assert_eq!((second.content.priority, second.key.as_deref()), (-3, Some("k")));
     assert!(taken(&mut owner, 10).is_empty(), "taken once");
-}
-
-/// U+10FFFF announces U+0000 in what the server stores; what SQL writes is taken as it is.
-#[test]
-fn any_text_that_sql_writes_is_taken_in() {
-    const ODD: &str = "\u{10FFFF}";
-    let cluster = Cluster::start().expect("PostgreSQL is installed");
-    let factory = factory(&cluster.url("postgres"));
-    let mut owner = Owner::open_named(&factory, DEFAULT);
-    owner.commit(|changes| {
-        let topic = millpond_core::row::QueueRow { name: "topics/t".into(), role: Role::Topic, ..queue(1) };
-        changes.queues_put.push(topic);
-    });
-    let options = ["id", "subject", "source", "type", "idempotency_key", "partition"];
-    for option in options {
-        let send = format!("select millpond.send('topics/t', '1', '{{\"{option}\": \"{ODD}\"}}')");
-        cluster.sql("postgres", &send).expect(option);
-    }
-    cluster
-        .sql("postgres", &format!("select millpond.send('topics/t', '\"{ODD}0{ODD}\"')"))
-        .expect("it is sent");
-    let sent = taken(&mut owner, 99);
-    assert_eq!(sent.len(), options.len() + 1, "{sent:?}");
-    for (command, option) in sent.iter().zip(options) {
-        let ExternalCommand::Send(send) = command else { panic!("{command:?}") };
-        let attributes = &send.content.content.attributes;
-        let found = match option {
-            "idempotency_key" => send.key.as_deref() == Some(ODD),
-            "partition" => send.partition.as_deref() == Some(ODD),
-            _ => attributes.contains(&format!("\"{option}\":\"{ODD}\"")),
-        };
-        assert!(found, "{option}: {send:?}");
-    }
 }
 
 #[test]
