@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
 use anyhow::{Context as _, bail};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 /// What it says once it takes connections.
 pub(crate) const READY: &str = "database system is ready to accept connections";
@@ -60,8 +60,11 @@ impl Postmaster {
     /// SIGKILL for all of its processes, and waits for their end.
     pub(crate) fn kill(mut self) -> anyhow::Result<()> {
         let own = Pid::from_child(&self.process);
-        // First of all it must not have further children, nor tell those that it has.
+        // First of all it must not have further children, nor tell those that it has. It may be in the middle of a fork: a child
+        // that is overlooked would wait for ever for what the others held.
         kill_process(own, Signal::STOP).context("it cannot be stopped")?;
+        let stopped = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(own), stopped).context("it cannot be waited for")?;
         for child in children(self.process.id())? {
             // One that has just ended is as good.
             let _: Result<(), rustix::io::Errno> = kill_process(child, Signal::KILL);
