@@ -445,7 +445,7 @@ CREATE OR REPLACE FUNCTION millpond.data_text(kind smallint, data bytea)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$
-    select case when kind in (1, 2) and position('\x00'::bytea in data) = 0 then convert_from(data, 'UTF8') end
+    select case when kind in (1, 2) and position(decode('00', 'hex') in data) = 0 then convert_from(data, 'UTF8') end
 $function$;
 
 CREATE OR REPLACE FUNCTION millpond.demand(counted bigint, wanted bigint, state text)
@@ -498,7 +498,7 @@ begin
         return format('{"id":%s,"source":"sql","type":"message","datacontenttype":"application/json"}', to_json(id));
     end if;
     content_type := coalesce(option_text(options, 'content_type', 256), 'application/json');
-    if content_type !~ '^[\x20-\x7e]+$' then
+    if content_type !~ '^[ -~]+$' then
         raise exception using errcode = '22023', message = format(
             'option content_type is %L: it has to be printable ASCII', content_type);
     end if;
