@@ -21,25 +21,7 @@ join message m on m.environment = d.environment and m.sequence = d.sequence
 where d.queue = 4294967295 and d.state = 5 and d.environment = any (array(select allowed_environments()));
 comment on view refused is 'Messages by SQL that were refused when they were taken in, and why. They are in no queue.';
 
--- As before, and the new view.
-create or replace function grant_access(role name, environment text default null) returns void
-language plpgsql volatile security definer set search_path = @schema@, pg_temp set enable_seqscan = off set jit = off as $$
-declare
-    target integer;
-    granted text;
-begin
-    if not is_operator() then
-        raise exception using errcode = '42501', message = 'only the owner of the schema may do this';
-    end if;
-    target := environment_number(environment);
-    insert into access values (role, target) on conflict do nothing;
-    execute format('grant usage on schema %I to %I', @name@, role);
-    foreach granted in array public_functions() loop
-        execute format('grant execute on function %I.%s to %I', @name@, granted, role);
-    end loop;
-    execute format('grant select on queues, messages, deliveries, dead_letters, stats, refused to %I', role);
-end $$;
-
+-- Who has access already; grant_access gives it to others (0008).
 do $$
 declare
     granted name;

@@ -128,6 +128,7 @@ begin
 end $$;
 
 
+-- What it asks of the environment is in head (0005).
 create or replace function settle(message_id text, lease_generation bigint, kind smallint, output jsonb, delay bigint, options jsonb) returns void
 language plpgsql volatile as $$
 #variable_conflict use_column

@@ -7,8 +7,9 @@
 //! pool.rs      connections that are free                  scan.rs     ordered scans
 //! presence.rs  one server at a time                       row.rs      rows as columns
 //! lineage.rs   a restart or a restored copy               schema.rs   migrations
-//! watcher.rs   notices what SQL wrote                     external.rs what SQL wrote, as commands
-//! snapshot.rs  all rows of an environment, for an export   upkeep.rs   vacuums tables
+//! watcher.rs   notices what SQL wrote                     external.rs what SQL wrote, as commands; claims
+//! upkeep.rs    vacuums tables                           sweep.rs    removes keys of leases that ended
+//! pooling.rs   refuses poolers that share connections   snapshot.rs all rows of an environment, for an export
 //! ```
 //!
 //! A [`ChangeSet`](millpond_core::ChangeSet) is one transaction, sent as a whole: the fence first, then one statement a

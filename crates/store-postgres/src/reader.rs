@@ -69,9 +69,7 @@ impl PostgresReader {
         }
         Ok((commit, answers))
     }
-}
 
-impl PostgresReader {
     /// Adds to a page what else its transactions wrote. Read in later snapshots than the page, which see less of it only by what was
     /// taken meanwhile: whoever took that knows that it is on the page of an earlier one.
     fn complete(&self, rows: &mut Vec<Row>) -> Result<(), StoreError> {

@@ -6,6 +6,7 @@
 
 mod answers;
 mod beside;
+mod commands;
 mod store;
 mod triggers;
 mod words;

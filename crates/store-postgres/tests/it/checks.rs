@@ -1,24 +1,33 @@
 //! What SQL may write: any text, within bounds, by roles that may.
 
 use millpond_core::external::ExternalCommand;
-use millpond_core::row::Role;
-use millpond_store_conformance::rows::{Owner, queue};
+use millpond_core::row::{QueueRow, Role};
+use millpond_store_conformance::rows::{ENVIRONMENT, Owner, delivery, insert, queue};
+use millpond_store_postgres::PostgresFactory;
 use millpond_test_postgres::Cluster;
 
 use crate::factory;
 use crate::sql::{DEFAULT, taken};
 
+fn world() -> (Cluster, PostgresFactory) {
+    let cluster = Cluster::start().expect("PostgreSQL is installed");
+    let factory = factory(&cluster.url("postgres"));
+    (cluster, factory)
+}
+
+/// The owner of an environment that has this queue, or topic.
+fn owner_of(factory: &PostgresFactory, environment: &str, name: &str, role: Role) -> Owner {
+    let mut owner = Owner::open_named(factory, environment);
+    owner.commit(|changes| changes.queues_put.push(QueueRow { name: name.into(), role, ..queue(1) }));
+    owner
+}
+
 /// U+10FFFF announces U+0000 in what the server stores; what SQL writes is taken as it is.
 #[test]
 fn any_text_that_sql_writes_is_taken_in() {
     const ODD: &str = "\u{10FFFF}";
-    let cluster = Cluster::start().expect("PostgreSQL is installed");
-    let factory = factory(&cluster.url("postgres"));
-    let mut owner = Owner::open_named(&factory, DEFAULT);
-    owner.commit(|changes| {
-        let topic = millpond_core::row::QueueRow { name: "topics/t".into(), role: Role::Topic, ..queue(1) };
-        changes.queues_put.push(topic);
-    });
+    let (cluster, factory) = world();
+    let mut owner = owner_of(&factory, DEFAULT, "topics/t", Role::Topic);
     let options = ["id", "subject", "source", "type", "idempotency_key", "partition"];
     for option in options {
         let send = format!("select millpond.send('topics/t', '1', '{{\"{option}\": \"{ODD}\"}}')");
@@ -44,13 +53,8 @@ fn any_text_that_sql_writes_is_taken_in() {
 /// What a role may write is bounded, and by the rules of the calls over HTTP (SQLSTATE 22023).
 #[test]
 fn options_that_cannot_be_are_refused_by_their_names() {
-    let cluster = Cluster::start().expect("PostgreSQL is installed");
-    let factory = factory(&cluster.url("postgres"));
-    let mut owner = Owner::open_named(&factory, DEFAULT);
-    owner.commit(|changes| {
-        let topic = millpond_core::row::QueueRow { name: "topics/t".into(), role: Role::Topic, ..queue(1) };
-        changes.queues_put.push(topic);
-    });
+    let (cluster, factory) = world();
+    let mut owner = owner_of(&factory, DEFAULT, "topics/t", Role::Topic);
     let mut client = postgres::Client::connect(&cluster.url("postgres"), postgres::NoTls).expect("it runs");
     let long = |bytes: usize| format!("\"{}\"", "x".repeat(bytes));
     let mut refused = |function: &str, option: &str, value: &str| {
@@ -103,13 +107,9 @@ fn options_that_cannot_be_are_refused_by_their_names() {
 
 #[test]
 fn a_text_with_a_zero_byte_keeps_no_view_from_being_read() {
-    let cluster = Cluster::start().expect("PostgreSQL is installed");
-    let factory = factory(&cluster.url("postgres"));
-    let mut owner = Owner::open_named(&factory, DEFAULT);
-    owner.commit(|changes| {
-        changes.queues_put.push(millpond_core::row::QueueRow { name: "q".into(), ..queue(1) });
-        millpond_store_conformance::rows::insert(changes, millpond_store_conformance::rows::delivery(1));
-    });
+    let (cluster, factory) = world();
+    let mut owner = owner_of(&factory, DEFAULT, "q", Role::Queue);
+    owner.commit(|changes| insert(changes, delivery(1)));
     let sql = |text: &str| cluster.sql("postgres", text).expect(text);
     sql("update millpond.message set data_kind = 2, data = '\\x610062', attributes = '{}'");
     let shown = sql("select data, data_bytes_raw from millpond.messages");
@@ -121,19 +121,11 @@ fn a_text_with_a_zero_byte_keeps_no_view_from_being_read() {
 /// A role that has another's name is another role.
 #[test]
 fn access_is_a_roles_and_not_a_names() {
-    let cluster = Cluster::start().expect("PostgreSQL is installed");
-    let factory = factory(&cluster.url("postgres"));
-    let mut owner = Owner::open_named(&factory, DEFAULT);
-    let mut other = Owner::open_named(&factory, "orgs/o/projects/p/envs/e");
-    for owner in [&mut owner, &mut other] {
-        owner.commit(|changes| {
-            changes.queues_put.push(millpond_core::row::QueueRow { name: "q".into(), ..queue(1) });
-        });
-    }
+    let (cluster, factory) = world();
+    let _owners = [DEFAULT, ENVIRONMENT].map(|name| owner_of(&factory, name, "q", Role::Queue));
     let sql = |text: &str| cluster.sql("postgres", text);
-    let elsewhere = "'orgs/o/projects/p/envs/e'";
     sql("create role app; create role renamed").expect("roles are made");
-    sql(&format!("select millpond.grant_access('app', {elsewhere}), millpond.grant_access('renamed')"))
+    sql(&format!("select millpond.grant_access('app', '{ENVIRONMENT}'), millpond.grant_access('renamed')"))
         .expect("the owner may");
     sql("alter role renamed rename to other_name").expect("it is renamed");
     sql("set role other_name; select millpond.send('q', '1')").expect("it is the same role");
@@ -141,8 +133,8 @@ fn access_is_a_roles_and_not_a_names() {
         .expect("the owner may");
     sql("set role app; select millpond.send('q', '1')").expect("it was granted");
     let send =
-        "set role app; select millpond.send('q', '1', '{\"environment\": \"orgs/o/projects/p/envs/e\"}')";
-    let refused = sql(send).expect_err("that was another role");
+        format!("set role app; select millpond.send('q', '1', '{{\"environment\": \"{ENVIRONMENT}\"}}')");
+    let refused = sql(&send).expect_err("that was another role");
     assert!(format!("{refused:#}").contains("may not use environment"), "{refused:#}");
     sql("select millpond.revoke_access('other_name')").expect("the owner may");
     sql("set role other_name; select millpond.send('q', '1')").expect_err("it was taken away");

@@ -8,7 +8,7 @@ use millpond_blackbox::client::{Client, Counts, Delivery};
 use millpond_test_postgres::Cluster;
 use serde_json::json;
 
-use super::{LATEST, LONG, QUEUE, World, complete, event, look_up, send, state, take, until};
+use super::{LATEST, LONG, QUEUE, World, complete, event, look_up, number, send, state, take, until};
 
 /// Far more than a call takes, and far less than whoever waits for the transaction would wait.
 const AT_ONCE: Duration = Duration::from_secs(5);
@@ -72,6 +72,33 @@ fn a_lease_that_an_open_transaction_ends_is_held_and_nobody_waits_for_it() {
             let shown = look_up(&mut client, QUEUE, &again.lease.message_id);
             assert_eq!(shown["lost_lease_count"], 1, "{shown}");
         }
+    }
+}
+
+/// Who holds a lease may end it in both ways; the message is done once.
+#[test]
+fn an_ack_beside_the_transaction_that_completes_is_an_ack() {
+    for is_committed in [true, false] {
+        let (world, server) = World::with_queue();
+        let mut client = server.client();
+        let mut session = world.session();
+        let mut open = session.transaction().expect("it begins");
+        send(&mut client, "held");
+        let held = take(&mut client, LONG);
+        complete(&mut open, &held).expect("it is held");
+        assert!(client.ack(QUEUE, &[held.lease]).expect("an answer").is_empty(), "its holder says so");
+        assert_eq!(client.counts(QUEUE).expect("counts"), Counts::default());
+        match is_committed {
+            true => open.commit().expect("it commits"),
+            false => open.rollback().expect("it is undone"),
+        }
+        // What is sent behind it comes behind it.
+        session.execute(&format!("select millpond.send('{QUEUE}', '1')"), &[]).expect("it is sent");
+        let behind = take(&mut client, LONG);
+        assert_eq!(behind.event["data"], 1);
+        assert!(client.ack(QUEUE, &[behind.lease]).expect("an answer").is_empty());
+        // With what showed that the queue was allowed.
+        assert_eq!(number(&mut session, "select total_acked from millpond.stats"), 3);
     }
 }
 
