@@ -233,7 +233,7 @@ create table millpond.intake (
     PRIMARY KEY (id)
 ) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_threshold=100000);
 CREATE INDEX intake_environment ON millpond.intake USING btree (environment, id);
-CREATE INDEX intake_transaction ON millpond.intake USING btree (environment, transaction, id);
+CREATE INDEX intake_transaction ON millpond.intake USING btree (transaction, ((id + 0)));
 
 create table millpond.settlement (
     environment         integer not null,
@@ -336,22 +336,17 @@ $function$;
 
 CREATE OR REPLACE FUNCTION millpond.base32(value bigint, digits integer)
  RETURNS text
- LANGUAGE sql
+ LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE
 AS $function$
-    select case digits when 10 then
-        substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((value >> 45) & 31)::integer + 1, 1) ||
-        substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((value >> 40) & 31)::integer + 1, 1) ||
-        substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((value >> 35) & 31)::integer + 1, 1) ||
-        substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((value >> 30) & 31)::integer + 1, 1)
-    else '' end ||
-        substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((value >> 25) & 31)::integer + 1, 1) ||
-        substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((value >> 20) & 31)::integer + 1, 1) ||
-        substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((value >> 15) & 31)::integer + 1, 1) ||
-        substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((value >> 10) & 31)::integer + 1, 1) ||
-        substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((value >> 5) & 31)::integer + 1, 1) ||
-        substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', (value & 31)::integer + 1, 1)
-$function$;
+declare
+    made text := '';
+begin
+    for place in reverse digits - 1 .. 0 loop
+        made := made || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((value >> (5 * place)) & 31)::integer + 1, 1);
+    end loop;
+    return made;
+end $function$;
 
 CREATE OR REPLACE FUNCTION millpond.caller()
  RETURNS name
@@ -495,7 +490,7 @@ declare
     content_type text;
 begin
     if options is null or options = '{}' then
-        return format('{"id":%s,"source":"sql","type":"message","datacontenttype":"application/json"}', to_json(id));
+        return plain_attributes(id);
     end if;
     content_type := coalesce(option_text(options, 'content_type', 256), 'application/json');
     if content_type !~ '^[ -~]+$' then
@@ -700,6 +695,14 @@ begin
     return millis;
 end $function$;
 
+CREATE OR REPLACE FUNCTION millpond.plain_attributes(id text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+    select '{"id":"' || id || '","source":"sql","type":"message","datacontenttype":"application/json"}'
+$function$;
+
 CREATE OR REPLACE FUNCTION millpond.public_functions()
  RETURNS text[]
  LANGUAGE sql
@@ -815,20 +818,41 @@ CREATE OR REPLACE FUNCTION millpond.send(queue text, data jsonb, options jsonb D
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'millpond', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET jit TO 'off'
 AS $function$
+#variable_conflict use_column
 declare
-    id text;
+    -- Before a number is drawn: see put_message.
+    own xid8 := pg_current_xact_id();
+    made_at bigint := now_millis();
+    drawn bigint := nextval('external_sequence');
+    random_part bigint := (random() * 68719476735)::bigint;
+    made text := message_id(made_at, drawn, random_part);
+    is_asleep boolean;
 begin
-    if options is distinct from '{}' then
+    if options = '{}' then
+        insert into intake (id, environment, transaction, kind, queue, sequence, sent_at, nonce, attributes, data_kind, data, priority)
+        select nextval('intake_id'), e.number, own, 0, q.name, drawn, made_at, random_part, plain_attributes(made), 1, d.data, 0
+            from (select convert_to(coalesce(send.data, 'null')::text, 'UTF8') as data) d
+            cross join environment e join queue q on q.environment = e.number
+            where e.name = coalesce(nullif(current_setting('millpond.environment', true), ''), 'orgs/default/projects/default/envs/default')
+                and q.name = send.queue and not q.deleted and q.role <= 2 and octet_length(d.data) <= 262144
+                and (pg_has_role(caller(), current_user, 'usage')
+                     or exists (select from access a where a.environment = e.number and pg_has_role(caller(), a.role_number, 'usage')))
+            returning exists (select from watcher where asleep) into is_asleep;
+        if found then
+            if is_asleep then
+                perform wake();
+            end if;
+            return made;
+        end if;
+    else
         perform check_options(options, array['delay', 'environment', 'id', 'idempotency_key', 'partition', 'priority', 'source', 'subject',
                                              'time_to_live', 'type', 'visible_at']);
     end if;
-    id := put_message(environment_number(options ->> 'environment'), send.queue, null, 1::smallint,
-                      convert_to(coalesce(data, 'null')::text, 'UTF8'), options);
+    made := put_message(environment_number(options ->> 'environment'), send.queue, null, 1::smallint,
+                        convert_to(coalesce(send.data, 'null')::text, 'UTF8'), options);
     perform wake();
-    return id;
+    return made;
 end $function$;
 
 CREATE OR REPLACE FUNCTION millpond.send_batch(queue text, data jsonb[], options jsonb DEFAULT '{}'::jsonb)
@@ -953,7 +977,8 @@ CREATE OR REPLACE FUNCTION millpond.wake()
  LANGUAGE plpgsql
 AS $function$
 begin
-    if exists (select from watcher where asleep) then
+    if exists (select from watcher w join server s on s.id = w.server
+               where w.asleep and s.seen_at > clock_timestamp() - interval '10 seconds') then
         perform pg_notify('millpond_' || md5('millpond'), '');
     end if;
 end $function$;

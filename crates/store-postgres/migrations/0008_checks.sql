@@ -58,13 +58,19 @@ begin
 end $$;
 
 -- The attributes of a CloudEvent, as the server stores them.
+create function plain_attributes(id text) returns text
+language sql immutable parallel safe as $$
+    select '{"id":"' || id || '","source":"sql","type":"message","datacontenttype":"application/json"}'
+$$;
+revoke all on function plain_attributes(text) from public;
+
 create or replace function event_attributes(id text, options jsonb) returns text
 language plpgsql stable as $$
 declare
     content_type text;
 begin
     if options is null or options = '{}' then
-        return format('{"id":%s,"source":"sql","type":"message","datacontenttype":"application/json"}', to_json(id));
+        return plain_attributes(id);
     end if;
     content_type := coalesce(option_text(options, 'content_type', 256), 'application/json');
     if content_type !~ '^[ -~]+$' then
@@ -225,21 +231,6 @@ begin
     perform wake();
 end $$;
 
-
-create or replace function send(queue text, data jsonb, options jsonb default '{}') returns text
-language plpgsql volatile security definer set search_path = @schema@, pg_temp set enable_seqscan = off set jit = off as $$
-declare
-    id text;
-begin
-    if options is distinct from '{}' then
-        perform check_options(options, array['delay', 'environment', 'id', 'idempotency_key', 'partition', 'priority', 'source', 'subject',
-                                             'time_to_live', 'type', 'visible_at']);
-    end if;
-    id := put_message(environment_number(options ->> 'environment'), send.queue, null, 1::smallint,
-                      convert_to(coalesce(data, 'null')::text, 'UTF8'), options);
-    perform wake();
-    return id;
-end $$;
 
 -- Data as text, if it is: JSON and text. A text with U+0000 cannot be one here.
 create or replace function data_text(kind smallint, data bytea) returns text

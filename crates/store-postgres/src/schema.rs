@@ -20,6 +20,7 @@ const STEPS: &[Step] = &[
     Step { name: "intake", sql: include_str!("../migrations/0006_intake.sql") },
     Step { name: "sweeps", sql: include_str!("../migrations/0007_sweeps.sql") },
     Step { name: "checks", sql: include_str!("../migrations/0008_checks.sql") },
+    Step { name: "sends", sql: include_str!("../migrations/0009_sends.sql") },
 ];
 
 /// The oldest PostgreSQL that will do, and the newest that tests run on: numbers as `server_version_num` has them.

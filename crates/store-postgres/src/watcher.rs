@@ -324,7 +324,7 @@ pub(crate) const SNAPSHOT: &str = "select pg_snapshot_xmin(pg_current_snapshot()
 pub(crate) const BEGUN: &str = "select pg_current_xact_id()::text::bigint";
 pub(crate) const NEW: &str = "select id, environment from intake where id > $1 order by id limit $2";
 pub(crate) const LATE: &str = "select t.id, t.environment from unnest($1::bigint[], $2::bigint[]) n(first, last) \
-     cross join lateral (select i.id, i.environment from intake i where i.id between n.first and n.last offset 0) t";
+     cross join lateral (select i.id, i.environment from intake i where i.id between n.first and n.last order by i.id offset 0) t";
 
 /// The number drawn last, then all else in one snapshot that is younger.
 fn ask(

@@ -1,6 +1,7 @@
 //! The server on a PostgreSQL of its own, whatever store the other tests run on: what SQL does beside it, and what becomes of
 //! it when the database is gone for a while, or another server takes its place.
 
+mod crowded;
 mod cut_off;
 mod expiry;
 mod failovers;
@@ -9,6 +10,7 @@ mod ledger;
 mod long;
 mod low_water;
 mod notifications;
+mod orders;
 mod outages;
 mod pooler;
 mod roles;
@@ -75,10 +77,14 @@ impl World {
 
     /// Lets SQL end leases of the queue. What comes with it shows that it was taken in.
     fn allow(&self, client: &mut Client) {
-        let allow = format!("select millpond.allow_sql_settle('{QUEUE}'), millpond.send('{QUEUE}', '0')");
+        self.allow_on(client, QUEUE);
+    }
+
+    fn allow_on(&self, client: &mut Client, queue: &str) {
+        let allow = format!("select millpond.allow_sql_settle('{queue}'), millpond.send('{queue}', '0')");
         self.session().batch_execute(&allow).expect("it is allowed");
-        let mark = take(client, LONG);
-        assert!(client.ack(QUEUE, &[mark.lease]).expect("it is acked").is_empty());
+        let mark = client.lease_one(queue, LONG, PATIENCE).expect("a message comes");
+        assert!(client.ack(queue, &[mark.lease]).expect("it is acked").is_empty());
     }
 }
 

@@ -12,7 +12,7 @@ use crate::apply::Stop;
 use crate::apply::create_queue::check_duration;
 use crate::apply::retry::Ended;
 use crate::apply::send::{Form, SendPlan};
-use crate::change::{Claim, RowKey};
+use crate::change::{Claim, LeaseKey, RowKey};
 use crate::command::{LeaseRef, Require, Send, Settle, SettleAction, Settlement};
 use crate::id::{LeaseGeneration, QueueNumber, Sequence};
 use crate::limits;
@@ -265,7 +265,8 @@ impl Core {
         freed
     }
 
-    /// The delivery that a lease holds, if it still does: expired counts as over, taken by another or not.
+    /// The delivery that a lease holds, if it still does: expired counts as over, taken by another or not, unless an open transaction
+    /// was found to hold it. That is looked at from time to time, and holds in between.
     pub(super) fn held(&self, lease: &LeaseRef, queue: QueueNumber, now: Timestamp) -> Option<&DeliveryRow> {
         self.rows.live(lease.delivery).filter(|row| {
             row.state == DeliveryState::Leased
@@ -273,7 +274,7 @@ impl Core {
                 && row.message_id() == lease.message
                 && (row.lease_generation == lease.generation || planted!(AckWithoutGeneration))
                 && row.lease_generation >= self.environment.leases_void_below
-                && row.due_at > now
+                && (row.due_at > now || self.claims.is_held(LeaseKey::of(row)))
         })
     }
 
@@ -300,6 +301,7 @@ impl Core {
 
     pub(super) fn extend(&mut self, sequence: Sequence, timeout: Option<Duration>, now: Timestamp) {
         let Some(mut row) = self.rows.live(sequence).cloned() else { return };
+        self.claims.note_extended(LeaseKey::of(&row));
         row.due_at = now.plus(self.lease_timeout(row.queue, timeout));
         row.hold = Hold::Extended;
         self.write_row(row);

@@ -53,6 +53,16 @@ impl Claims {
         self.held.entry(key).or_insert((reader, since));
     }
 
+    /// It ran out, and when that was looked at last it was held.
+    pub(crate) fn is_held(&self, key: LeaseKey) -> bool {
+        self.held.contains_key(&key)
+    }
+
+    /// Its holder has it for longer: it is not held beyond its end.
+    pub(crate) fn note_extended(&mut self, key: LeaseKey) {
+        self.held.remove(&key);
+    }
+
     /// The lease has ended.
     pub(crate) fn forget(&mut self, key: LeaseKey) {
         self.known.remove(&key);

@@ -226,6 +226,37 @@ fn a_lease_that_an_open_transaction_holds_does_not_end() {
     );
 }
 
+/// Nobody else got the message, and whoever has the transaction open may be waiting for the answer to a heartbeat.
+#[test]
+fn a_lease_that_was_found_to_be_held_is_its_holders_until_that_is_looked_at_again() {
+    check(
+        "create jobs
+        beside allow
+        take_in
+        send a b c
+        -> sent
+        lease max=3
+        -> a#1 deliveries=1 until=30, b#1 deliveries=1 until=30, c#1 deliveries=1 until=30
+        hold a#1
+        hold b#1
+        hold c#1
+        after 31
+        later 5
+        extend a#1
+        ack b#1
+        nack c#1
+        -> stale c settling
+        let_go a#1
+        after 29
+        show
+        -> leased=2 why=held_by_transactions since=30
+        let_go c#1
+        after 1
+        show
+        -> ready=2 why=no_consumer since=0",
+    );
+}
+
 #[test]
 fn leases_that_are_held_are_asked_for_together_and_once_a_look() {
     check(

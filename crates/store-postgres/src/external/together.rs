@@ -15,14 +15,14 @@ use crate::row::get;
 /// More rows than this of one transaction are neither counted nor read.
 pub(crate) const REST_MOST: i64 = EXTERNAL_REST_COMMANDS.cast_signed() as i64 + 1;
 
-/// Rows of one transaction behind a page. Asked as a range, so that only the index by transaction gives the order.
+/// Rows of one transaction behind a page; its index is the only one that these conditions can use.
 macro_rules! behind {
     ($columns:expr) => {
         concat!(
             "select ",
             $columns,
-            " from intake i where (i.environment, i.transaction, i.id) > ($1, n.transaction::text::xid8, $3) \
-             and (i.environment, i.transaction) <= ($1, n.transaction::text::xid8) order by i.environment, i.transaction, i.id limit $4"
+            " from (select i.* from intake i where i.transaction = n.transaction::text::xid8 and i.id + 0 > $3 \
+             order by i.id + 0 offset 0) i where i.environment = $1 limit $4"
         )
     };
 }

@@ -55,8 +55,8 @@ fn nothing_is_compiled_or_parsed_for_each_message() {
     // Settings of their own keep functions in SQL from being inlined; this one is for views.
     let parsed = "lanname = 'sql' and (proconfig is not null or prosecdef)";
     assert_eq!(named(parsed), ["allowed_environments"]);
-    let inherits = "proname = 'send' and proconfig @> '{jit=off}'";
-    assert_eq!(named(inherits), ["send"]);
+    let inherits = "proname = 'send_batch' and proconfig @> '{jit=off}'";
+    assert_eq!(named(inherits), ["send_batch"]);
 }
 
 /// What SQL sent to a queue, as commands of the intake; taken out of it.

@@ -11,8 +11,8 @@ use serde_json::json;
 use super::{LATEST, LONG, QUEUE, World, complete, event, look_up, number, send, state, take, until};
 
 /// Far more than a call takes, and far less than whoever waits for the transaction would wait.
-const AT_ONCE: Duration = Duration::from_secs(5);
-const LEASED: Counts = Counts { ready: 0, leased: 1, delayed: 0, dead: 0 };
+pub(super) const AT_ONCE: Duration = Duration::from_secs(5);
+pub(super) const LEASED: Counts = Counts { ready: 0, leased: 1, delayed: 0, dead: 0 };
 /// Leases that one transaction ends, and of how many messages a call speaks.
 const MANY: u64 = 1_000;
 const PART: u64 = 100;
@@ -37,7 +37,7 @@ fn a_lease_that_an_open_transaction_ends_is_held_and_nobody_waits_for_it() {
         let begun = Instant::now();
         let leases = std::slice::from_ref(&held.lease);
         assert_eq!(client.nack(QUEUE, leases).expect("an answer"), leases, "it is being settled");
-        // Between its end and the next look it is told that it is stale: a known issue.
+        // For a moment after its end it is not known yet that it is held.
         while !client.extend(QUEUE, leases, 1).expect("an answer").is_empty() {
             assert!(begun.elapsed() < AT_ONCE, "a heartbeat");
         }
