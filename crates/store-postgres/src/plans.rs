@@ -90,7 +90,9 @@ fn conditioned(part: &str) -> (Vec<&str>, bool) {
     let operator = [" <= ", " >= ", " = ", " < ", " > "].into_iter().find(|operator| part.contains(operator));
     let left = operator.and_then(|operator| part.split(operator).next()).unwrap_or(part);
     match left.strip_prefix("ROW(") {
-        Some(row) => (bare(row).split(", ").collect(), operator.is_some_and(|operator| operator.contains('<'))),
+        Some(row) => {
+            (bare(row).split(", ").collect(), operator.is_some_and(|operator| operator.contains('<')))
+        }
         None => (vec![bare(left)], false),
     }
 }
@@ -98,7 +100,9 @@ fn conditioned(part: &str) -> (Vec<&str>, bool) {
 /// Whether a scan of an index reads more than it answers: it passes over one of the columns, or does not end where the condition does.
 /// (A walk ends at a comparison of rows only if their first column decides.)
 fn walks_too_far(indexes: &Indexes, scan: &str, condition: &str) -> bool {
-    let Some(index) = scan.split(" using ").nth(1).and_then(|rest| rest.split(' ').next()) else { return false };
+    let Some(index) = scan.split(" using ").nth(1).and_then(|rest| rest.split(' ').next()) else {
+        return false;
+    };
     let parts: Vec<_> = condition.split(" AND ").map(conditioned).collect();
     let used: Vec<_> = parts.iter().flat_map(|(columns, _)| columns).copied().collect();
     let mut gap = false;
@@ -122,7 +126,9 @@ fn faults(statement: &str, plan: &str, indexes: &Indexes) -> Vec<String> {
                 .strip_prefix("Index Cond: (")
                 .is_some_and(|condition| walks_too_far(indexes, lines[number - 1], condition));
         too_far
-            || ["Seq Scan", "Join Filter", "Sort", "Bitmap", "Hash", "Merge"].iter().any(|bad| line.contains(bad))
+            || ["Seq Scan", "Join Filter", "Sort", "Bitmap", "Hash", "Merge"]
+                .iter()
+                .any(|bad| line.contains(bad))
             || (*line == "Index Cond: (environment = $1)" && !walks && !is_newest)
             || (line.contains("_expiry on ") && !BY_EXPIRY.contains(&statement))
             || (line.starts_with("Filter:")

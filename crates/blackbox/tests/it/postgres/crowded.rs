@@ -69,7 +69,8 @@ fn a_commit_that_a_deadlock_ended_is_made_again_or_said_to_have_failed() {
         while number(&mut other, &waits) == 0 {
             assert!(begun.elapsed() < LATEST, "the server does not wait");
         }
-        open.batch_execute("lock table millpond.head in share row exclusive mode").expect("the server gives way");
+        open.batch_execute("lock table millpond.head in share row exclusive mode")
+            .expect("the server gives way");
         while number(&mut other, deadlocks) == 0 {
             assert!(begun.elapsed() < LATEST, "no deadlock was counted");
         }

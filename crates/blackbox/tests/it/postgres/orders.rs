@@ -15,21 +15,22 @@ const EFFECTS: &str = "select count(*) from effect";
 /// Something that ends the lease of a delivery, for good by the time at which it returns.
 type Ending = fn(&World, &mut Client, &Delivery);
 
-const ENDINGS: [(&str, Ending); 5] = [
-    ("acked", |_, client, held| {
+/// What it is called, for how many seconds the lease is taken, and how it ends.
+const ENDINGS: [(&str, u64, Ending); 5] = [
+    ("acked", LONG, |_, client, held| {
         assert!(client.ack(QUEUE, std::slice::from_ref(&held.lease)).expect("an answer").is_empty());
     }),
-    ("nacked", |_, client, held| {
+    ("nacked", LONG, |_, client, held| {
         assert!(client.nack(QUEUE, std::slice::from_ref(&held.lease)).expect("an answer").is_empty());
     }),
-    ("cancelled", |world, client, held| {
+    ("cancelled", LONG, |world, client, held| {
         let cancel = format!("select millpond.cancel('{QUEUE}', '{}')", held.lease.message_id);
         let mark = format!("select millpond.send('{QUEUE}', '1')");
         world.session().batch_execute(&format!("{cancel}; {mark}")).expect("it is asked for");
         assert_eq!(take(client, LONG).event["data"], 1, "what was asked before it was taken in before it");
     }),
-    ("ran out", |_, client, _| client.pass(2 * LONG)),
-    ("deleted with its queue", |_, client, _| {
+    ("ran out", 1, |_, client, _| client.pass(2)),
+    ("deleted with its queue", LONG, |_, client, _| {
         client.call("DELETE", &format!("/v1/queues/{QUEUE}"), &[], None).expect("it is deleted");
     }),
 ];
@@ -44,9 +45,9 @@ fn what_ended_the_lease_first_undoes_the_transaction_that_completes_it() {
     let mut client = server.client();
     let mut session = world.session();
     session.batch_execute("create table effect (number bigint)").expect("it is made");
-    for (ending, end) in ENDINGS {
+    for (ending, lease_seconds, end) in ENDINGS {
         send(&mut client, ending);
-        let held = take(&mut client, LONG);
+        let held = take(&mut client, lease_seconds);
         let mut open = session.transaction().expect("it begins");
         write(&mut open);
         end(&world, &mut client, &held);
