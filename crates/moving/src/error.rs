@@ -35,6 +35,16 @@ pub enum MoveError {
         /// The line behind which that import stopped.
         line: u64,
     },
+    /// The environment has other rows than it counts.
+    #[error("environment {environment} has {rows} rows where it counts {counted}: it is damaged")]
+    Miscounted {
+        /// Which one.
+        environment: String,
+        /// Rows that were read.
+        rows: u64,
+        /// Rows that were counted before.
+        counted: u64,
+    },
     /// Reading the file failed.
     #[error("reading the file")]
     Read(#[source] std::io::Error),

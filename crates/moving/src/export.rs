@@ -21,7 +21,7 @@ pub struct Origin<'a> {
 /// Writes all of an environment to `to`, which is flushed but made durable by nobody here.
 ///
 /// # Errors
-/// The store's; `Write`; `Unfinished`: an import into the environment was broken off.
+/// The store's; `Write`; `Miscounted`; `Unfinished`: an import into the environment was broken off.
 pub fn export(
     from: &dyn Snapshots,
     environment: &str,
@@ -53,6 +53,10 @@ pub fn export(
         let sha256 = lines.checksum.text();
         lines.write(&Line::Check(Check { rows, sha256 }))?;
         progress(MoveProgress { rows: counts.total(), rows_total });
+    }
+    if counts != head.counts {
+        let (rows, counted) = (counts.total(), rows_total);
+        return Err(MoveError::Miscounted { environment: environment.to_owned(), rows, counted });
     }
     let sha256 = lines.checksum.text();
     let end = End { lines: lines.checksum.lines, rows: Counts::of(&counts), sha256: sha256.clone() };

@@ -1,5 +1,5 @@
 //! The lines of an export that are no rows, and the checksum that runs through all of them. Persisted: what is written by
-//! one version is read by the next; a change that is none of addition needs another [`VERSION`].
+//! one version is read by the next. What is added has a default (`#[serde(default)]`); any other change needs another [`VERSION`].
 
 use millpond_core::id::{CommitSequence, Incarnation, LeaseGeneration, QueueNumber, Sequence};
 use millpond_core::row::EnvironmentRow;
@@ -15,6 +15,10 @@ pub(crate) const VERSION: u32 = 1;
 
 /// Bytes of a line, at most: far more than the largest row takes.
 pub(crate) const LINE_BYTES_MAX: u64 = 64 << 20;
+
+/// Rows between two checksums, at most: they wait in memory for the second. More than any version writes.
+pub(crate) const PAGE_ROWS_MAX: u64 = 10_000;
+const _: () = assert!(millpond_store::PAGE_ROWS as u64 <= PAGE_ROWS_MAX);
 
 /// A line: an object with one member, whose name says what it is.
 #[derive(Debug, Serialize, Deserialize)]

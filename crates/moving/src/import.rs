@@ -10,9 +10,12 @@ use millpond_core::remembered::{Remembered, SentIds};
 use millpond_core::row::{DedupKey, DedupRow, EnvironmentRow, SecretRow};
 use millpond_core::time::Timestamp;
 use millpond_core::{ChangeSet, DeliveryChange, RowKey, Scan};
-use millpond_store::{Opened, RowCounts, RowKind, Store, StoreFactory, StoredRow};
+use millpond_store::{
+    Opened, Resolution, RowCounts, RowKind, Store, StoreErrorKind, StoreFactory, StoredRow,
+};
 
-use crate::format::{Check, Checksum, Counts, End, Header, LINE_BYTES_MAX, Line, VERSION};
+use crate::format::{Check, Checksum, Counts, End, Header, LINE_BYTES_MAX, Line, PAGE_ROWS_MAX, VERSION};
+use crate::row::RowLine;
 use crate::{MoveError, MoveProgress, Moved};
 
 /// The key under which is remembered how far an import is. Callers' keys do not begin with a space.
@@ -40,7 +43,8 @@ pub fn import(
         _ => return Err(lines.wrong("an export begins with another line")),
     };
     let name = environment.unwrap_or(&header.environment).to_owned();
-    let mut target = Target::open(into, &name, &header)?;
+    // What the first line says is not acted upon before a checksum was right.
+    let mut target = None;
     let mut counts = RowCounts::default();
     let rows_total = header.rows.counts().total();
     let mut page = Page::default();
@@ -53,7 +57,7 @@ pub fn import(
             }
             Line::Check(check) => {
                 lines.check(&check.sha256)?;
-                target.end_page(&lines, &check, &mut page)?;
+                Target::once(&mut target, into, &name, &header)?.end_page(&lines, &check, &mut page)?;
                 page.counts.iter().for_each(|(kind, rows)| counts.add(kind, rows));
                 page.counts = RowCounts::default();
                 progress(MoveProgress { rows: counts.total(), rows_total });
@@ -63,7 +67,10 @@ pub fn import(
         }
     };
     lines.end(&end, counts, &header)?;
-    target.finish()?;
+    Target::once(&mut target, into, &name, &header)?;
+    if let Some(target) = target {
+        target.finish()?;
+    }
     Ok(Moved { environment: name, counts, lines: lines.checksum.lines, sha256: end.sha256 })
 }
 
@@ -79,6 +86,9 @@ struct Page {
 impl Page {
     fn take(&mut self, row: StoredRow) -> Result<(), &'static str> {
         let kind = row.kind();
+        if self.counts.total() == PAGE_ROWS_MAX {
+            return Err("more rows than one page has stand before it without a checksum");
+        }
         if self.kind.is_some_and(|before| before > kind) {
             return Err("rows of this kind stand before those of the last line");
         }
@@ -125,16 +135,17 @@ impl Lines<'_> {
             return Err(MoveError::EndsEarly(self.checksum.lines));
         }
         let whole = line.ends_with(b"\n");
-        let parsed = serde_json::from_slice(&line).ok().filter(|_| whole);
-        let Some(parsed) = parsed else {
-            let number = self.checksum.lines + 1;
-            let what = match whole {
-                true => "it is no line of an export: altered, or not of this version",
-                false if usize_of(LINE_BYTES_MAX) == line.len() => "it is longer than any line of an export",
+        if !whole {
+            let what = match usize_of(LINE_BYTES_MAX) == line.len() {
+                true => "it is longer than any line of an export",
                 false => "it is torn: the file ends within it",
             };
-            return Err(MoveError::Line { line: number, what: what.to_owned() });
-        };
+            return Err(MoveError::Line { line: self.checksum.lines + 1, what: what.to_owned() });
+        }
+        let parsed = serde_json::from_slice(&line).map_err(|_| MoveError::Line {
+            line: self.checksum.lines + 1,
+            what: format!("it is no line of an export, altered, or of another version: {}", why_not(&line)),
+        })?;
         if matches!(parsed, Line::Check(_) | Line::End(_)) {
             self.before = self.checksum.text();
         }
@@ -171,6 +182,14 @@ impl Lines<'_> {
     }
 }
 
+/// Why a line is none: what a row lacks, rather than that it is nothing else either.
+fn why_not(line: &[u8]) -> String {
+    match serde_json::from_slice::<RowLine>(line) {
+        Err(error) => error.to_string(),
+        Ok(_) => "it is another kind of line".to_owned(),
+    }
+}
+
 fn usize_of(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
@@ -187,6 +206,19 @@ struct Target {
 }
 
 impl Target {
+    /// Opens it when it is first needed.
+    fn once<'a>(
+        target: &'a mut Option<Self>,
+        into: &dyn StoreFactory,
+        name: &str,
+        header: &Header,
+    ) -> Result<&'a mut Self, MoveError> {
+        match target {
+            Some(target) => Ok(target),
+            None => Ok(target.insert(Self::open(into, name, header)?)),
+        }
+    }
+
     fn open(into: &dyn StoreFactory, name: &str, header: &Header) -> Result<Self, MoveError> {
         let (mut store, opened) = into.open(name)?;
         let moved = header.head().environment;
@@ -254,13 +286,22 @@ impl Target {
             return Err(MoveError::OtherFile { environment: self.name, line });
         }
         let environment = self.row.clone();
-        self.write(ChangeSet { environment, dedup_removed: vec![key()], ..ChangeSet::default() })?;
+        let ending = ChangeSet { environment, dedup_removed: vec![key()], ..ChangeSet::default() };
+        match self.write(ending) {
+            // Nobody could tell by going on: what is finished is not empty.
+            Err(MoveError::Store(error)) if error.kind == StoreErrorKind::Unknown => {
+                if self.store.resolve(self.commit.next())? == Resolution::Lost {
+                    return Err(error.into());
+                }
+            }
+            result => result?,
+        }
         Ok(self.store.close()?)
     }
 
     fn write(&mut self, changes: ChangeSet) -> Result<(), MoveError> {
         let commit = self.commit.next();
-        // An outcome that is not known is found out by the import that goes on.
+        // What became of a page is found out by the import that goes on.
         self.store.commit(&ChangeSet { commit, ..changes })?;
         self.commit = commit;
         Ok(())

@@ -51,6 +51,7 @@ pub(crate) struct QueueLine {
     dead_purged_through: u64,
     deleted: bool,
     sweep_owed: bool,
+    #[serde(default)]
     settled_by_sql: bool,
     counters: Option<CountersLine>,
 }

@@ -114,7 +114,9 @@ begin
         key := option_text(options, 'idempotency_key', 255);
         perform option_text(options, 'partition', 255);
     end if;
-    select q.role into role from queue q where q.environment = target and q.name = queue and not q.deleted;
+    -- Looked at once more: an import may have begun since the environment was looked up.
+    select q.role into role from queue q join environment e on e.number = q.environment
+        where q.environment = target and q.name = queue and not q.deleted and not e.importing;
     if role is null then
         raise exception using errcode = '42704', message = format('there is no queue %L', queue);
     elsif role > 2 then
@@ -252,19 +254,21 @@ language sql stable security definer set search_path = @schema@, pg_temp as $$
     select a.environment from access a join pg_roles r on r.oid = a.role_number where pg_has_role(caller(), r.oid, 'usage')
 $$;
 
+-- Until an import has come to its end nobody may add to what it brings.
+alter table environment add column importing boolean not null default false;
+update environment e set importing = true from head h where h.environment = e.number and h.incarnation = 9223372036854775807;
+
 create or replace function environment_number(environment_name text) returns integer
 language plpgsql stable as $$
 declare
     wanted text := coalesce(environment_name, nullif(current_setting('millpond.environment', true), ''),
                             'orgs/default/projects/default/envs/default');
     found_number integer;
+    is_importing boolean;
     may_all boolean := is_operator();
 begin
-    select e.number into found_number from environment e where e.name = wanted;
-    if found_number is not null and may_all then
-        return found_number;
-    end if;
-    if found_number is null or not exists (
+    select e.number, e.importing into found_number, is_importing from environment e where e.name = wanted;
+    if found_number is null or not may_all and not exists (
         select from access a join pg_roles r on r.oid = a.role_number
         where a.environment = found_number and pg_has_role(caller(), r.oid, 'usage')) then
         if found_number is null and may_all then
@@ -273,6 +277,10 @@ begin
         end if;
         raise exception using errcode = '42501', message = format('role %s may not use environment %s', caller(), wanted),
             hint = 'The owner of the schema can allow it: select grant_access(role, environment).';
+    end if;
+    if is_importing then
+        raise exception using errcode = '55000', message = format('environment %s is being imported', wanted),
+            hint = 'It can be used once the import has come to its end.';
     end if;
     return found_number;
 end $$;

@@ -48,7 +48,7 @@ begin
             from (select convert_to(coalesce(send.data, 'null')::text, 'UTF8') as data) d
             cross join environment e join queue q on q.environment = e.number
             where e.name = coalesce(nullif(current_setting('millpond.environment', true), ''), 'orgs/default/projects/default/envs/default')
-                and q.name = send.queue and not q.deleted and q.role <= 2 and octet_length(d.data) <= 262144
+                and not e.importing and q.name = send.queue and not q.deleted and q.role <= 2 and octet_length(d.data) <= 262144
                 and (pg_has_role(caller(), current_user, 'usage')
                      or exists (select from access a where a.environment = e.number and pg_has_role(caller(), a.role_number, 'usage')))
             returning exists (select from watcher where asleep) into is_asleep;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use millpond_core::ChangeSet;
-use millpond_core::id::CommitSequence;
+use millpond_core::id::{CommitSequence, Incarnation};
 use millpond_store::{Resolution, Store, StoreError, StoreErrorKind, StoreReader, StoreStats};
 
 use crate::external::{Claims, LowWater};
@@ -12,7 +12,7 @@ use crate::factory::{OpenStore, Place};
 use crate::lineage::Seen;
 use crate::reader::PostgresReader;
 use crate::session::Session;
-use crate::write;
+use crate::write::{self, Beside};
 
 /// The owner of one environment.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(crate) struct PostgresStore {
     unresolved: Option<CommitSequence>,
     /// Its number was asked for, and what became of that is not known either.
     claim_sent: bool,
+    /// Whether the database knows the environment as one that is being imported; none: that was not looked at.
+    importing: Option<bool>,
     /// Last, so that all is over when the place learns of it.
     open: OpenStore,
 }
@@ -46,6 +48,7 @@ impl PostgresStore {
             claims: Arc::default(),
             unresolved: None,
             claim_sent: false,
+            importing: None,
             open,
         }
     }
@@ -71,11 +74,16 @@ impl Store for PostgresStore {
             return Err(StoreError::new(StoreErrorKind::Unavailable, context));
         }
         self.check_hold()?;
-        let floor = self.low_water.to_store(self.place.watcher.floor(), &changes.external_taken);
+        let importing = Some(changes.environment.incarnation == Incarnation::IMPORTING);
+        let beside = Beside {
+            intake_floor: self.low_water.to_store(self.place.watcher.floor(), &changes.external_taken),
+            importing: importing.filter(|_| self.importing != importing),
+        };
         let mut session = self.place.pool.take()?;
-        let result = write::commit(&mut session, self.environment, self.epoch, changes, floor);
+        let result = write::commit(&mut session, self.environment, self.epoch, changes, beside);
         match &result {
             Ok(()) => {
+                self.importing = importing;
                 self.place.pool.give(session);
                 self.place.upkeep.note(changes);
                 self.note_durable(changes.commit);

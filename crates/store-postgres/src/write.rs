@@ -62,17 +62,31 @@ fn count_of<T>(rows: &[T]) -> i64 {
     i64::try_from(rows.len()).unwrap_or(i64::MAX)
 }
 
-/// Writes everything and commits. `intake_floor`: where pages of the intake begin, if that is to be stored.
+/// What is written beside the changes, if it is to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beside {
+    /// Where pages of the intake begin.
+    pub(crate) intake_floor: Option<i64>,
+    /// Whether the environment is being imported, so that SQL leaves it alone.
+    pub(crate) importing: Option<bool>,
+}
+
+const IMPORTING: &str = "update environment set importing = $2 where number = $1 and importing <> $2";
+
+/// Writes everything and commits.
 pub(crate) fn commit(
     session: &mut Session,
     environment: i32,
     epoch: i64,
     changes: &ChangeSet,
-    intake_floor: Option<i64>,
+    beside: Beside,
 ) -> Result<(), StoreError> {
     let mut steps = steps_of(environment, epoch, changes)?;
-    if let Some(number) = intake_floor {
+    if let Some(number) = beside.intake_floor {
         step!(steps, RAISE_FLOOR, environment, number);
+    }
+    if let Some(importing) = beside.importing {
+        step!(steps, IMPORTING, environment, importing);
     }
     let texts: Vec<_> = steps.steps.iter().map(|step| step.sql).collect();
     session.prepare(&texts)?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use millpond_core::id::{Incarnation, LeaseGeneration};
 use millpond_store::{BackedUp, StoreError, StoreErrorKind};
-use rusqlite::{OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, params};
 
 use crate::SqliteFactory;
 use crate::backup::{Entry, check, digest, manifest, open_copy};
@@ -37,8 +37,11 @@ impl SqliteBackup {
         self.entries.iter().map(|entry| &entry.of)
     }
 
-    pub(crate) fn file_of(&self, environment: &str) -> Result<PathBuf, StoreError> {
-        Ok(self.directory.join(&self.entry(environment)?.file))
+    /// Opens the database of an environment, once it is what was backed up.
+    pub(crate) fn open_checked(&self, environment: &str) -> Result<Connection, StoreError> {
+        let entry = self.entry(environment)?;
+        let path = self.directory.join(&entry.file);
+        open_checked(&path, &path, entry, OpenFlags::SQLITE_OPEN_READ_ONLY)
     }
 
     fn entry(&self, environment: &str) -> Result<&Entry, StoreError> {
@@ -109,20 +112,31 @@ impl Drop for NewFiles {
     }
 }
 
+/// Opens a database, or a copy of it, once it is what the backup says. `named`: how errors call it.
+fn open_checked(
+    path: &Path,
+    named: &Path,
+    entry: &Entry,
+    flags: OpenFlags,
+) -> Result<Connection, StoreError> {
+    let damaged = |what: &str| {
+        let context = format!("{} is not what was backed up: {what}", named.display());
+        StoreError::new(StoreErrorKind::Corrupt, context)
+    };
+    if digest(path)? != (entry.sha256.clone(), entry.of.bytes) {
+        return Err(damaged("its SHA-256 is another"));
+    }
+    let connection = open_copy(path, flags)?;
+    if check(&connection, named)? != (entry.of.commit, entry.of.counts) {
+        return Err(damaged("it has other rows"));
+    }
+    Ok(connection)
+}
+
 /// Copies one database, checks that it is what the backup says, and makes a restored copy of it.
 fn put(from: &Path, to: &Path, entry: &Entry, after: Incarnation) -> Result<(), StoreError> {
     fs::copy(from, to).map_err(of_file(format!("copying {} to {}", from.display(), to.display())))?;
-    let damaged = |what: &str| {
-        let context = format!("{} is not what was backed up: {what}", from.display());
-        StoreError::new(StoreErrorKind::Corrupt, context)
-    };
-    if digest(to)? != (entry.sha256.clone(), entry.of.bytes) {
-        return Err(damaged("its SHA-256 is another"));
-    }
-    let connection = open_copy(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    if check(&connection, from)? != (entry.of.commit, entry.of.counts) {
-        return Err(damaged("it has other rows"));
-    }
+    let connection = open_checked(to, from, entry, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let change = || {
         set(&connection, "synchronous", "full")?;
         let sql = "update environment set lineage = lower(hex(randomblob(16))), leases_void_below = ?1, \

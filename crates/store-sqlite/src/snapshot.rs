@@ -10,9 +10,9 @@ use millpond_store::{
     PAGE_BYTES, PAGE_ROWS, RowKind, Snapshot, SnapshotHead, Snapshots, StoreError, StoreErrorKind, StoredRow,
 };
 use rusqlite::types::Value;
-use rusqlite::{Connection, Error, OpenFlags, OptionalExtension, Row, params_from_iter};
+use rusqlite::{Connection, Error, OptionalExtension, Row, params_from_iter};
 
-use crate::backup::{MANIFEST, open_copy};
+use crate::backup::MANIFEST;
 use crate::catalogue::Catalogue;
 use crate::connection::{Database, Missing};
 use crate::error::before_commit;
@@ -69,9 +69,7 @@ impl Snapshots for SqliteSnapshots {
 
     fn snapshot(&self, environment: &str) -> Result<Box<dyn Snapshot>, StoreError> {
         let connection = match &self.place {
-            Source::Backup(backup) => {
-                open_copy(&backup.file_of(environment)?, OpenFlags::SQLITE_OPEN_READ_ONLY)?
-            }
+            Source::Backup(backup) => backup.open_checked(environment)?,
             Source::Directory { catalogue, environments, .. } => {
                 let Some(entry) = catalogue.find(environment)? else {
                     let context = format!("there is no environment {environment}");

@@ -1,7 +1,7 @@
 //! All rows of an environment from one consistent read, as an export takes them.
 //!
-//! A [`Snapshot`] may hold a read transaction for as long as it lives, so none is made of what a server has open: it is
-//! for a place that nobody serves, or for a backup.
+//! A [`Snapshot`] may hold a read transaction for as long as it lives. None is made of files that a server has open: it is for a place
+//! that nobody serves, for a backup, or for a database, where it keeps old rows from being removed for so long.
 
 use millpond_core::id::CommitSequence;
 use millpond_core::row::{
@@ -17,7 +17,7 @@ pub const PAGE_ROWS: usize = 1_000;
 /// A page ends with the row that brings its contents to so many bytes.
 pub const PAGE_BYTES: usize = 1 << 20;
 
-/// A place that nobody serves, or a backup, and the environments in it.
+/// A place that nobody serves, a backup or a database, and the environments in it.
 pub trait Snapshots {
     /// The names of all environments, in their order.
     ///
@@ -144,7 +144,7 @@ impl RowCounts {
     /// Rows of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.iter().fold(0, |total, rows| total.saturating_add(*rows))
     }
 }
 

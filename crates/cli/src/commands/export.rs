@@ -98,12 +98,22 @@ impl Export {
             Failure::new(Exit::Refused, format!("cannot {WHAT}"), why)
                 .advise("check the path, and the room there")
         };
-        let file = File::create(&unfinished).map_err(failed)?;
+        let file = File::create_new(&unfinished).map_err(|error| match error.kind() {
+            // Another export writes it, or one was killed.
+            io::ErrorKind::AlreadyExists => {
+                let why = format!("{} is there already", unfinished.display());
+                Failure::new(Exit::Refused, format!("cannot {WHAT}"), why)
+                    .advise("wait for the export that writes it; if there is none, remove it")
+            }
+            _ => failed(error),
+        })?;
         let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
         let moved = self.write(place, snapshots, name, &mut file);
         let finish = |moved: Moved| {
             file.into_inner()?.sync_all()?;
             fs::rename(&unfinished, &self.to)?;
+            let directory = self.to.parent().filter(|parent| *parent != Path::new(""));
+            File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
             Ok(moved)
         };
         let moved = moved.and_then(|moved| finish(moved).map_err(failed));

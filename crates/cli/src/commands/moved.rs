@@ -59,7 +59,10 @@ pub(super) fn failure(what: &str, place: &Place, error: &MoveError) -> Failure {
             "export again, or copy the file again; run with the whole file, the import goes on where it stopped",
         ),
         MoveError::NotEmpty(_) => {
-            failure.advise("name another environment with --environment, or another place")
+            failure.advise(
+                "name another environment with --environment, or another place; if an import of this file lost its last answer, all of \
+                 it may be there: compare counts first",
+            )
         }
         MoveError::OtherFile { .. } => {
             failure.advise("go on with the file that it was begun with, or import into another environment")

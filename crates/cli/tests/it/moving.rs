@@ -212,6 +212,11 @@ fn what_cannot_be_moved_is_said_with_what_to_do() {
     local(&["export", "--data-dir", &data, "--to", &path("file")]).done();
     let refused = local(&["export", "--data-dir", &data, "--to", &path("file")]).failed(1);
     assert!(refused.contains("is there already"), "{refused}");
+    // Somebody writes it, or was killed over it.
+    fs::write(path("other.part"), "of somebody else").expect("it is written");
+    let refused = local(&["export", "--data-dir", &data, "--to", &path("other")]).failed(1);
+    assert!(refused.contains("other.part is there already"), "{refused}");
+    assert_eq!(fs::read(path("other.part")).expect("it is left alone"), b"of somebody else");
     local(&["backup", "--data-dir", &data, "--to", &path("backup")]).done();
     let refused = local(&["backup", "--data-dir", &data, "--to", &path("backup")]).failed(1);
     assert!(refused.contains("is there already"), "{refused}");
@@ -225,6 +230,8 @@ fn what_cannot_be_moved_is_said_with_what_to_do() {
     bytes[last] ^= 1;
     fs::write(&copy, bytes).expect("it is written");
     let refused = local(&["restore", "--from", &path("backup"), "--data-dir", &data, "--yes"]).failed(1);
+    assert!(refused.contains("is not what was backed up"), "{refused}");
+    let refused = local(&["export", "--data-dir", &path("backup"), "--to", "-"]).failed(1);
     assert!(refused.contains("is not what was backed up"), "{refused}");
     assert_eq!(ready(&Server::start(Path::new(&data))), "2", "the lease lives on");
 }

@@ -64,7 +64,43 @@ fn any_altered_byte_is_noticed_and_the_line_named() {
             other => panic!("byte {at}: {other}"),
         }
         assert!(is_unfinished_or_empty(&target), "byte {at}");
+        let made = target.environments().expect("names");
+        assert!(made.is_empty() || made == [NAME], "byte {at}: {made:?}");
     }
+}
+
+#[test]
+fn an_export_of_the_first_version_is_imported_for_ever() {
+    // It was written before queues told whether SQL may end leases.
+    let file = include_bytes!("version-1.jsonl");
+    let target = MemoryDisk::new();
+    let into = import_of(file, &target).expect("it is imported");
+    let dump = target.dump(NAME);
+    assert_eq!((dump.queues.len(), dump.deliveries.len(), into.lines), (4, 8, 51));
+    assert!(dump.queues.iter().all(|queue| !queue.settled_by_sql));
+}
+
+#[test]
+fn rows_without_end_before_a_checksum_are_refused() {
+    let file = export_of(&memory(19, 1));
+    let lines: Vec<&[u8]> = file.split_inclusive(|byte| *byte == b'\n').collect();
+    let row = lines.iter().find(|line| line.starts_with(b"{\"dedup\"")).expect("there are some");
+    let endless = [lines[0], &row.repeat(20_000)].concat();
+    let target = MemoryDisk::new();
+    let error = import_of(&endless, &target).expect_err("it is refused");
+    assert_eq!(
+        error.to_string(),
+        "line 10002: more rows than one page has stand before it without a checksum"
+    );
+    assert!(target.environments().expect("names").is_empty());
+}
+
+#[test]
+fn a_row_that_lacks_something_is_refused_with_what_it_lacks() {
+    let file = String::from_utf8(export_of(&memory(20, 1))).expect("text");
+    let lacking = file.replacen("\"nonce\":", "\"nonsense\":", 1);
+    let error = import_of(lacking.as_bytes(), &MemoryDisk::new()).expect_err("it is refused");
+    assert!(error.to_string().contains("unknown field `nonsense`"), "{error}");
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! Every row arrives, from and into every kind of store.
 
-use millpond_core::id::Incarnation;
+use millpond_core::ChangeSet;
+use millpond_core::id::{CommitSequence, Incarnation};
 use millpond_moving::{MoveError, export, import};
-use millpond_store::{MemoryDisk, Snapshots as _, StoreFactory as _};
+use millpond_store::{
+    MemoryDisk, Opened, Resolution, Snapshot, SnapshotHead, Snapshots, Store, StoreError, StoreErrorKind,
+    StoreFactory, StoreReader, StoreStats, StoredRow,
+};
 use millpond_store_sqlite::{SqliteFactory, SqliteSnapshots};
 use proptest::prelude::*;
 
@@ -104,4 +108,133 @@ fn what_is_half_imported_is_not_exported() {
     assert_eq!(target.dump(NAME).environment.incarnation, Incarnation::IMPORTING);
     let again = export(&target, NAME, ORIGIN, &mut Vec::new(), &mut |_| {});
     assert!(matches!(again, Err(MoveError::Unfinished(name)) if name == NAME));
+}
+
+/// A snapshot that leaves out its last page.
+struct Short<S>(S);
+
+impl<S: Snapshots> Snapshots for Short<S> {
+    fn environments(&self) -> Result<Vec<String>, StoreError> {
+        self.0.environments()
+    }
+
+    fn snapshot(&self, environment: &str) -> Result<Box<dyn Snapshot>, StoreError> {
+        let (inner, pages) = (self.0.snapshot(environment)?, self.pages(environment)?);
+        Ok(Box::new(ShortSnapshot { inner, left: pages - 1 }))
+    }
+}
+
+impl<S: Snapshots> Short<S> {
+    fn pages(&self, environment: &str) -> Result<usize, StoreError> {
+        let mut snapshot = self.0.snapshot(environment)?;
+        let mut pages = 0;
+        while !snapshot.next_page()?.is_empty() {
+            pages += 1;
+        }
+        Ok(pages)
+    }
+}
+
+struct ShortSnapshot {
+    inner: Box<dyn Snapshot>,
+    left: usize,
+}
+
+impl Snapshot for ShortSnapshot {
+    fn head(&self) -> &SnapshotHead {
+        self.inner.head()
+    }
+
+    fn next_page(&mut self) -> Result<Vec<StoredRow>, StoreError> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(Vec::new()) };
+        self.left = left;
+        self.inner.next_page()
+    }
+}
+
+#[test]
+fn an_environment_with_other_rows_than_it_counts_is_not_exported_as_whole() {
+    let mut file = Vec::new();
+    let error =
+        export(&Short(memory(6, 2_500)), NAME, ORIGIN, &mut file, &mut |_| {}).expect_err("some lack");
+    assert!(matches!(error, MoveError::Miscounted { rows, counted, .. } if rows < counted), "{error}");
+    assert!(import_of(&file, &MemoryDisk::new()).is_err(), "and it has no end");
+}
+
+/// A place whose last commit before the environment is served is made, or is not, and is not answered.
+struct Silent {
+    inner: MemoryDisk,
+    happens: bool,
+}
+
+impl StoreFactory for Silent {
+    fn open(&self, environment: &str) -> Result<(Box<dyn Store>, Opened), StoreError> {
+        let (inner, opened) = self.inner.open(environment)?;
+        Ok((Box::new(SilentStore { inner, happens: self.happens }), opened))
+    }
+
+    fn create_environment(&self, environment: &str) -> Result<bool, StoreError> {
+        self.inner.create_environment(environment)
+    }
+
+    fn has_environment(&self, environment: &str) -> Result<bool, StoreError> {
+        self.inner.has_environment(environment)
+    }
+
+    fn set_next_due(&self, environment: &str, next_due: Option<i64>) -> Result<(), StoreError> {
+        self.inner.set_next_due(environment, next_due)
+    }
+
+    fn due_environments(&self, now: i64, limit: usize) -> Result<Vec<String>, StoreError> {
+        self.inner.due_environments(now, limit)
+    }
+}
+
+struct SilentStore {
+    inner: Box<dyn Store>,
+    happens: bool,
+}
+
+impl Store for SilentStore {
+    fn commit(&mut self, changes: &ChangeSet) -> Result<(), StoreError> {
+        if changes.environment.incarnation == Incarnation::IMPORTING {
+            return self.inner.commit(changes);
+        }
+        if self.happens {
+            self.inner.commit(changes)?;
+        }
+        Err(StoreError::new(StoreErrorKind::Unknown, "no answer"))
+    }
+
+    fn resolve(&mut self, _: CommitSequence) -> Result<Resolution, StoreError> {
+        Ok(if self.happens { Resolution::Happened } else { Resolution::Lost })
+    }
+
+    fn reader(&mut self) -> Result<Box<dyn StoreReader>, StoreError> {
+        self.inner.reader()
+    }
+
+    fn stats(&mut self) -> Result<StoreStats, StoreError> {
+        self.inner.stats()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        self.inner.close()
+    }
+}
+
+/// An import that goes on would find an environment that is not empty, and its user would import it once more elsewhere.
+#[test]
+fn what_became_of_the_last_commit_is_found_out() {
+    let source = memory(7, 1_200);
+    let file = export_of(&source);
+    for happens in [true, false] {
+        let target = Silent { inner: MemoryDisk::new(), happens };
+        let ended = import(&mut file.as_slice(), &target, None, &mut |_| {});
+        assert_eq!(ended.is_ok(), happens, "{ended:?}");
+        if !happens {
+            import_of(&file, &target.inner).expect("it goes on");
+        }
+        assert_eq!(found(&target.inner), moved(source.dump(NAME)));
+    }
 }

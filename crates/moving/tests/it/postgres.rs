@@ -90,6 +90,39 @@ fn what_sql_sent_and_nobody_has_taken_in_is_not_left_behind() {
     assert_eq!(export_of(&snapshots).iter().filter(|byte| **byte == b'\n').count(), 4);
 }
 
+/// What SQL sent into a part of an environment could have a number that the rest of it brings, or wait for ever for a server.
+#[test]
+fn sql_leaves_an_environment_alone_until_it_is_imported() {
+    let cluster = Cluster::start().expect("PostgreSQL is installed");
+    let url = cluster.url("postgres");
+    let source = memory(26, 0);
+    let mut owner = Owner::open_named(&source, NAME);
+    owner.commit(|changes| changes.queues_put.push(QueueRow { name: "emails".into(), ..queue(1) }));
+    owner.commit(|changes| (1..=1_500).for_each(|sequence| insert(changes, delivery(10 * sequence))));
+    owner.close();
+    let file = export_of(&source);
+    let factory = PostgresFactory::open(&url, schema("millpond")).expect("it is made");
+    import_of(&file[..file.len() / 2], &factory).expect_err("it is half of it");
+    let options = format!("{{\"environment\": \"{NAME}\"}}");
+    let sends = [
+        format!("set millpond.environment = '{NAME}'; select millpond.send('emails', '1')"),
+        format!("select millpond.send('emails', '1', '{options}')"),
+        format!("select * from millpond.send_batch('emails', array['1', '2']::jsonb[], '{options}')"),
+    ];
+    for send in &sends {
+        let refused = cluster.sql("postgres", send).expect_err("it is half there");
+        assert!(format!("{refused:#}").contains(&format!("{NAME} is being imported")), "{refused:#}");
+    }
+    import_of(&file, &factory).expect("it goes on");
+    for send in &sends {
+        cluster.sql("postgres", send).expect("it is there");
+    }
+    let mut owner = Owner::open_named(&factory, NAME);
+    assert_eq!(owner.reader.external(10).expect("it is read").commands.len(), 4);
+    owner.commit(|_| {});
+    cluster.sql("postgres", &sends[0]).expect("it is there");
+}
+
 #[test]
 fn sql_draws_no_sequence_again_that_was_imported() {
     let cluster = Cluster::start().expect("PostgreSQL is installed");
