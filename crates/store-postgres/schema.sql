@@ -249,7 +249,7 @@ CREATE INDEX settlement_ended ON millpond.settlement USING btree (ended_by) WHER
 create table millpond.access (
     role                name not null,
     environment         integer not null,
-    role_number         oid not null,
+    role_number         regrole not null,
     FOREIGN KEY (environment) REFERENCES millpond.environment(number) ON DELETE CASCADE,
     PRIMARY KEY (role_number, environment)
 );
@@ -331,9 +331,7 @@ CREATE OR REPLACE FUNCTION millpond.at(millis bigint)
  RETURNS timestamp with time zone
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$
-    select to_timestamp(millis / 1000.0)
-$function$;
+RETURN to_timestamp((((millis)::numeric / 1000.0))::double precision);
 
 CREATE OR REPLACE FUNCTION millpond.base32(value bigint, digits integer)
  RETURNS text
@@ -344,7 +342,7 @@ declare
     made text := '';
 begin
     for place in reverse digits - 1 .. 0 loop
-        made := made || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((value >> (5 * place)) & 31)::integer + 1, 1);
+        made := made || pg_catalog.substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ'::text, ((value >> (5 * place)) & 31::bigint)::integer + 1, 1);
     end loop;
     return made;
 end $function$;
@@ -436,13 +434,30 @@ begin
     perform settle(message_id, lease_generation, 1::smallint, output, null, options);
 end $function$;
 
+CREATE OR REPLACE FUNCTION millpond.data_fault(data jsonb)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+declare
+    written text := data::text;
+begin
+    if octet_length(written) < 122 then
+        return null;
+    elsif data @? 'strict $.**{60} ? (@.type() == "array" || @.type() == "object")' then
+        return 'data is nested more than 60 deep';
+    elsif written ~ '([0-9]{103}){3}' and data @? 'strict $.** ? (@.type() == "number" &&
+            (@ > 1.7976931348623157e308 || @ < -1.7976931348623157e308))' then
+        return 'data has a number beyond the range of a 64-bit float';
+    end if;
+    return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION millpond.data_text(kind smallint, data bytea)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$
-    select case when kind in (1, 2) and position(decode('00', 'hex') in data) = 0 then convert_from(data, 'UTF8') end
-$function$;
+RETURN CASE WHEN ((kind = ANY (ARRAY[1, 2])) AND (POSITION((decode('00'::text, 'hex'::text)) IN (data)) = 0)) THEN convert_from(data, 'UTF8'::name) ELSE NULL::text END;
 
 CREATE OR REPLACE FUNCTION millpond.demand(counted bigint, wanted bigint, state text)
  RETURNS void
@@ -577,6 +592,7 @@ begin
         raise exception using errcode = '42501', message = 'only the owner of the schema may do this';
     end if;
     target := environment_number(environment);
+    delete from access a where not exists (select from pg_roles r where r.oid = a.role_number);
     insert into access select r.rolname, target, r.oid from pg_roles r where r.rolname = grant_access.role
         on conflict (role_number, environment) do update set role = excluded.role;
     execute format('grant usage on schema %I to %I', 'millpond', role);
@@ -599,10 +615,7 @@ CREATE OR REPLACE FUNCTION millpond.message_id(sent_at bigint, sequence bigint, 
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$
-    select 'msg_' || "millpond".base32((sent_at << 4) | (sequence >> 44), 10)
-        || "millpond".base32(((sequence & 17592186044415) << 6) | (nonce >> 30), 10) || "millpond".base32(nonce & 1073741823, 6)
-$function$;
+RETURN ((('msg_'::text || millpond.base32(((sent_at << 4) | (sequence >> 44)), 10)) || millpond.base32((((sequence & '17592186044415'::bigint) << 6) | (nonce >> 30)), 10)) || millpond.base32((nonce & (1073741823)::bigint), 6));
 
 CREATE OR REPLACE FUNCTION millpond.now_millis()
  RETURNS bigint
@@ -833,6 +846,7 @@ declare
     random_part bigint := (random() * 68719476735)::bigint;
     made text := message_id(made_at, drawn, random_part);
     is_asleep boolean;
+    fault text;
 begin
     if options = '{}' then
         insert into intake (id, environment, transaction, kind, queue, sequence, sent_at, nonce, attributes, data_kind, data, priority)
@@ -841,6 +855,7 @@ begin
             cross join environment e join queue q on q.environment = e.number
             where e.name = coalesce(nullif(current_setting('millpond.environment', true), ''), 'orgs/default/projects/default/envs/default')
                 and not e.importing and q.name = send.queue and not q.deleted and q.role <= 2 and octet_length(d.data) <= 262144
+                and (octet_length(d.data) < 122 or data_fault(send.data) is null)
                 and (pg_has_role(caller(), current_user, 'usage')
                      or exists (select from access a where a.environment = e.number and pg_has_role(caller(), a.role_number, 'usage')))
             returning exists (select from watcher where asleep) into is_asleep;
@@ -853,6 +868,10 @@ begin
     else
         perform check_options(options, array['delay', 'environment', 'id', 'idempotency_key', 'partition', 'priority', 'source', 'subject',
                                              'time_to_live', 'type', 'visible_at']);
+    end if;
+    fault := data_fault(send.data);
+    if fault is not null then
+        raise exception using errcode = '22023', message = fault;
     end if;
     made := put_message(environment_number(options ->> 'environment'), send.queue, null, 1::smallint,
                         convert_to(coalesce(send.data, 'null')::text, 'UTF8'), options);
@@ -871,6 +890,7 @@ AS $function$
 declare
     target integer;
     item jsonb;
+    fault text;
 begin
     perform check_options(options, array['delay', 'environment', 'id', 'idempotency_key', 'partition', 'priority', 'source', 'subject',
                                          'time_to_live', 'type', 'visible_at']);
@@ -882,6 +902,10 @@ begin
         raise exception using errcode = '22023', message = 'data is null: it has to be an array';
     end if;
     foreach item in array data loop
+        fault := data_fault(item);
+        if fault is not null then
+            raise exception using errcode = '22023', message = fault;
+        end if;
         return next put_message(target, send_batch.queue, null, 1::smallint, convert_to(coalesce(item, 'null')::text, 'UTF8'), options);
     end loop;
     perform wake();
@@ -973,17 +997,16 @@ CREATE OR REPLACE FUNCTION millpond.state_name(state smallint)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$
-    select (array['delayed', 'ready', 'leased', 'completed', 'dead', 'cancelled'])[state + 1]
-$function$;
+RETURN (ARRAY['delayed'::text, 'ready'::text, 'leased'::text, 'completed'::text, 'dead'::text, 'cancelled'::text])[(state + 1)];
 
 CREATE OR REPLACE FUNCTION millpond.wake()
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
 begin
-    if exists (select from watcher w join server s on s.id = w.server
-               where w.asleep and s.seen_at > clock_timestamp() - interval '10 seconds') then
+    -- A transaction that is to be prepared may not notify.
+    if current_setting('millpond.notify', true) is distinct from 'off' and exists (select from watcher w join server s on s.id = w.server
+            where w.asleep and s.seen_at > clock_timestamp() - interval '10 seconds') then
         perform pg_notify('millpond_' || md5('millpond'), '');
     end if;
 end $function$;

@@ -234,14 +234,22 @@ begin
 end $$;
 
 
--- Data as text, if it is: JSON and text. A text with U+0000 cannot be one here.
+-- What views call runs as who reads them, on their search path. Their bodies are read here and now, so that nobody puts a function or an
+-- operator of their own in the place of one of these. A text with U+0000 cannot be one here.
 create or replace function data_text(kind smallint, data bytea) returns text
-language sql immutable parallel safe as $$
-    select case when kind in (1, 2) and position(decode('00', 'hex') in data) = 0 then convert_from(data, 'UTF8') end
-$$;
+language sql immutable parallel safe
+return case when kind in (1, 2) and position(decode('00', 'hex') in data) = 0 then convert_from(data, 'UTF8') end;
 
--- Access belongs to a role, not to whoever has its name later.
-alter table access add column role_number oid;
+create or replace function at(millis bigint) returns timestamptz
+language sql immutable parallel safe
+return to_timestamp(millis / 1000.0);
+
+create or replace function state_name(state smallint) returns text
+language sql immutable parallel safe
+return (array['delayed', 'ready', 'leased', 'completed', 'dead', 'cancelled'])[state + 1];
+
+-- Access belongs to a role, not to whoever has its name later; in a dump it is written as a name, as all rights are.
+alter table access add column role_number regrole;
 update access a set role_number = r.oid from pg_roles r where r.rolname = a.role;
 delete from access where role_number is null;
 alter table access alter column role_number set not null;
@@ -296,6 +304,7 @@ begin
         raise exception using errcode = '42501', message = 'only the owner of the schema may do this';
     end if;
     target := environment_number(environment);
+    delete from access a where not exists (select from pg_roles r where r.oid = a.role_number);
     insert into access select r.rolname, target, r.oid from pg_roles r where r.rolname = grant_access.role
         on conflict (role_number, environment) do update set role = excluded.role;
     execute format('grant usage on schema %I to %I', @name@, role);

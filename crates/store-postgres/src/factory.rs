@@ -59,6 +59,9 @@ const FULL_FOR: Duration = Duration::from_secs(5);
 /// How old a figure of the size may be.
 const MEASURE_EVERY: Duration = Duration::from_secs(60);
 
+const FORGET_ROLES: &str =
+    "delete from access a where not exists (select from pg_roles r where r.oid = a.role_number)";
+
 impl PostgresFactory {
     /// Takes a schema for this process, making it if there is none, and bringing it up to date.
     ///
@@ -72,8 +75,10 @@ impl PostgresFactory {
         pooling::check_own_connections(&pool)?;
         let session = pool.take()?;
         schema::migrate(&session, &pool.settings().schema)?;
-        pool.give(session);
         let presence = Presence::take(&pool)?;
+        // A dump would have their numbers in place of names.
+        session.batch(FORGET_ROLES, "forgetting roles that are gone")?;
+        pool.give(session);
         let renewing = Some(presence.renew(Arc::clone(&pool))?);
         let upkeep: Arc<Upkeep> = Arc::default();
         let vacuuming = Some(upkeep.start(Arc::clone(&pool), Arc::clone(&presence))?);

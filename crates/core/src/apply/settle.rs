@@ -191,8 +191,7 @@ impl Core {
         Ok(stale)
     }
 
-    /// A queue's lease is held for so long in all, a group's as long as its message lives.
-    pub(super) fn check_extension(
+    fn check_extension(
         &self,
         row: &DeliveryRow,
         timeout: Option<Duration>,
@@ -200,16 +199,14 @@ impl Core {
     ) -> Result<(), Rejection> {
         let timeout = self.lease_timeout(row.queue, timeout);
         let requested = now.plus(timeout);
+        if requested <= longest_hold(row) {
+            return Ok(());
+        }
         if row.is_progress() {
-            let expires_at = row.expires_at;
-            let beyond = requested > expires_at;
-            return if beyond { Err(Rejection::BeyondExpiry { expires_at, requested }) } else { Ok(()) };
+            return Err(Rejection::BeyondExpiry { expires_at: row.expires_at, requested });
         }
-        if requested > row.leased_at.plus(limits::LEASE_MAX) {
-            let limit = format!("{} in all from the grant of the lease", show_duration(limits::LEASE_MAX));
-            return Err(Rejection::out_of_range("visibility_timeout", show_duration(timeout), limit));
-        }
-        Ok(())
+        let limit = format!("{} in all from the grant of the lease", show_duration(limits::LEASE_MAX));
+        Err(Rejection::out_of_range("visibility_timeout", show_duration(timeout), limit))
     }
 
     /// Whether a delivery is of the partition that the holder names.
@@ -369,4 +366,9 @@ fn check_shared_keys(sends: &[Send]) -> Result<(), Rejection> {
         }
     }
     Ok(())
+}
+
+/// How long a lease may last: a queue's for so long in all, a group's as long as its message lives.
+pub(super) fn longest_hold(row: &DeliveryRow) -> Timestamp {
+    if row.is_progress() { row.expires_at } else { row.leased_at.plus(limits::LEASE_MAX) }
 }

@@ -441,6 +441,23 @@ fn an_extension_from_beside_counts_before_its_lease_ends() {
     );
 }
 
+/// Twelve hours in all from the grant; nobody is there to be told of a limit.
+#[test]
+fn an_extension_from_beside_lasts_as_long_as_a_lease_may() {
+    check(
+        "create jobs
+        send a
+        -> sent
+        lease
+        -> a#1 deliveries=1 until=30
+        later 20
+        beside extend a#1 by=43200
+        take_in
+        held a#1
+        -> held until=43200",
+    );
+}
+
 #[test]
 fn a_settlement_in_a_restored_copy_counts() {
     check(

@@ -139,3 +139,122 @@ fn access_is_a_roles_and_not_a_names() {
     sql("select millpond.revoke_access('other_name')").expect("the owner may");
     sql("set role other_name; select millpond.send('q', '1')").expect_err("it was taken away");
 }
+
+/// Rights in a dump are those of names, whatever numbers roles have in the cluster that it is loaded into.
+#[test]
+fn access_in_a_dump_is_that_of_the_same_roles_elsewhere() {
+    let (cluster, factory) = world();
+    let _owners = [DEFAULT, ENVIRONMENT].map(|name| owner_of(&factory, name, "q", Role::Queue));
+    let sql = |text: &str| cluster.sql("postgres", text).expect(text);
+    sql("create role first; create role second; create role gone");
+    sql(&format!(
+        "select millpond.grant_access('gone'), millpond.grant_access('first', '{ENVIRONMENT}'), millpond.grant_access('second')"
+    ));
+    sql("drop owned by gone; drop role gone; select millpond.grant_access('second')");
+    let elsewhere = Cluster::start().expect("PostgreSQL is installed");
+    elsewhere
+        .sql("postgres", "create role second; create role first; create role third")
+        .expect("they are made");
+    cluster.load_dump("postgres", &elsewhere, "loaded").expect("it is loaded");
+    for (role, names) in [("first", vec![ENVIRONMENT]), ("second", vec![DEFAULT]), ("third", vec![])] {
+        let sql = format!(
+            "grant usage on schema millpond to {role}; grant execute on all functions in schema millpond to {role}; \
+             set role {role}; select millpond.allowed_environments()"
+        );
+        let found = elsewhere.sql("loaded", &sql).expect("it can be asked");
+        let number = |name: &str| {
+            let sql = format!("select number from millpond.environment where name = '{name}'");
+            elsewhere.sql("loaded", &sql).expect("it is there").concat()
+        };
+        assert_eq!(found, names.iter().map(|name| number(name)).collect::<Vec<_>>(), "{role}");
+    }
+}
+
+/// Who reads a view runs what it calls: nobody may put anything of their own in between, although they may create in a schema
+/// that is on the reader's search path.
+#[test]
+fn nobodys_functions_and_operators_are_run_by_who_reads_a_view() {
+    let (cluster, factory) = world();
+    let mut owner = owner_of(&factory, DEFAULT, "q", Role::Queue);
+    owner.commit(|changes| insert(changes, delivery(1)));
+    let mut session = postgres::Client::connect(&cluster.url("postgres"), postgres::NoTls).expect("it runs");
+    session
+        .batch_execute("create role evil; grant create on schema public to evil; set role evil")
+        .expect("it is made");
+    let mut replaced = 0;
+    let types = ["smallint", "integer", "bigint", "numeric", "double precision", "text", "bytea", "name"];
+    for one in types {
+        for name in ["to_timestamp", "length"] {
+            let body = format!("returns {one} language plpgsql as $$ begin raise 'replaced'; end $$");
+            let made = session.batch_execute(&format!("create function public.{name}(a {one}) {body}"));
+            replaced += u32::from(made.is_ok());
+        }
+        for other in types {
+            let body = "returns text language plpgsql as $$ begin raise 'replaced'; end $$";
+            session
+                .batch_execute(&format!("create function public.made(a {one}, b {other}) {body}"))
+                .expect("it is made");
+            for name in ["convert_from", "decode", "\"position\"", "substr"] {
+                session
+                    .batch_execute(&format!("create function public.{name}(a {one}, b {other}) {body}"))
+                    .expect("it is made");
+            }
+            for operator in ["/", "+", "-", "*", "&", "|", "<<", ">>", "||", "=", "<>"] {
+                let sql = format!(
+                    "create operator public.{operator} (leftarg = {one}, rightarg = {other}, function = public.made)"
+                );
+                session.batch_execute(&sql).expect("it is made");
+                replaced += 1;
+            }
+        }
+    }
+    assert!(replaced > 700, "{replaced}");
+    session.batch_execute("reset role; set search_path = public").expect("it is set");
+    // It is on the path, and would be taken.
+    let taken = session.batch_execute("select 1::smallint + 'a'::text").expect_err("that is replaced");
+    assert!(taken.as_db_error().is_some_and(|error| error.message() == "replaced"), "{taken:?}");
+    for view in ["queues", "messages", "deliveries", "dead_letters", "stats", "refused"] {
+        let rows = session.query(&format!("select * from millpond.{view}"), &[]).expect(view);
+        let has_some = ["queues", "messages", "deliveries"].contains(&view);
+        assert_eq!(!rows.is_empty(), has_some, "{view}");
+    }
+}
+
+/// By the rules of the calls over HTTP: one such value would make a whole answer unreadable.
+#[test]
+fn json_that_not_every_parser_takes_is_refused() {
+    let (cluster, factory) = world();
+    let mut owner = owner_of(&factory, DEFAULT, "q", Role::Queue);
+    let mut client = postgres::Client::connect(&cluster.url("postgres"), postgres::NoTls).expect("it runs");
+    let nested =
+        |open: &str, close: &str, depth: usize| format!("{}{}", open.repeat(depth), close.repeat(depth));
+    let object = |depth: usize| format!("{}1{}", "{\"a\": ".repeat(depth), "}".repeat(depth));
+    let good = [nested("[", "]", 60), object(60), format!("[{}]", "[],".repeat(200) + "1"), "9".repeat(308)];
+    let bad = [
+        (nested("[", "]", 61), "data is nested more than 60 deep"),
+        (object(61), "data is nested more than 60 deep"),
+        (nested("[", "]", 3_000), "data is nested more than 60 deep"),
+        ("9".repeat(309), "data has a number beyond the range of a 64-bit float"),
+        (
+            format!("[[{{\"a\": -1e400}}, \"{}\"]]", "1".repeat(400)),
+            "data has a number beyond the range of a 64-bit float",
+        ),
+    ];
+    let sends = [
+        "select millpond.send('q', $1::text::jsonb)",
+        "select millpond.send('q', $1::text::jsonb, '{\"type\": \"t\"}')",
+        "select * from millpond.send_batch('q', array['1', $1::text::jsonb])",
+    ];
+    for send in sends {
+        for (data, said) in &bad {
+            let refused = client.execute(send, &[data]).expect_err("no parser takes it");
+            let refused = refused.as_db_error().expect("the database says so");
+            assert_eq!((refused.code().code(), refused.message()), ("22023", *said), "{send}: {data}");
+        }
+        assert!(taken(&mut owner, 9).is_empty(), "nothing is stored");
+        for data in good.iter().chain([&format!("\"{}\"", "1".repeat(400))]) {
+            client.execute(send, &[data]).expect(data);
+        }
+        assert!(taken(&mut owner, 99).len() >= good.len());
+    }
+}

@@ -226,8 +226,12 @@ fn why_tells_of_a_prepared_transaction_that_holds_a_lease() {
     let mut session = world.session();
     let held = take(&mut client, 2);
     let (id, generation) = (&held.lease.message_id, held.lease.generation);
-    let sql =
-        format!("begin; select millpond.complete('{id}', {generation}); prepare transaction 'forgotten'");
+    // A transaction that notified cannot be prepared.
+    let sql = format!(
+        "begin; set local millpond.notify = off; select millpond.complete('{id}', {generation}); \
+         prepare transaction 'forgotten'"
+    );
+    while number(&mut session, "select count(*) from millpond.watcher where asleep") == 0 {}
     session.batch_execute(&sql).expect("it is held");
     let target = format!("/v1/queues/{QUEUE}:why");
     let mut why = || client.call("GET", &target, &[], None).map(|shown| shown["why"]["reason"].clone());
