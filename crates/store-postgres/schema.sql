@@ -839,32 +839,36 @@ CREATE OR REPLACE FUNCTION millpond.send(queue text, data jsonb, options jsonb D
 AS $function$
 #variable_conflict use_column
 declare
-    -- Before a number is drawn: see put_message.
-    own xid8 := pg_current_xact_id();
-    made_at bigint := now_millis();
-    drawn bigint := nextval('external_sequence');
-    random_part bigint := (random() * 68719476735)::bigint;
-    made text := message_id(made_at, drawn, random_part);
-    is_asleep boolean;
+    written bytea := convert_to(coalesce(send.data, 'null')::text, 'UTF8');
     fault text;
+    made text;
 begin
     if options = '{}' then
-        insert into intake (id, environment, transaction, kind, queue, sequence, sent_at, nonce, attributes, data_kind, data, priority)
-        select nextval('intake_id'), e.number, own, 0, q.name, drawn, made_at, random_part, plain_attributes(made), 1, d.data, 0
-            from (select convert_to(coalesce(send.data, 'null')::text, 'UTF8') as data) d
-            cross join environment e join queue q on q.environment = e.number
-            where e.name = coalesce(nullif(current_setting('millpond.environment', true), ''), 'orgs/default/projects/default/envs/default')
-                and not e.importing and q.name = send.queue and not q.deleted and q.role <= 2 and octet_length(d.data) <= 262144
-                and (octet_length(d.data) < 122 or data_fault(send.data) is null)
-                and (pg_has_role(caller(), current_user, 'usage')
-                     or exists (select from access a where a.environment = e.number and pg_has_role(caller(), a.role_number, 'usage')))
-            returning exists (select from watcher where asleep) into is_asleep;
-        if found then
-            if is_asleep then
-                perform wake();
+        declare
+            -- Before a number is drawn: see put_message.
+            own xid8 := pg_current_xact_id();
+            made_at bigint := now_millis();
+            drawn bigint := nextval('external_sequence');
+            random_part bigint := (random() * 68719476735)::bigint;
+            is_asleep boolean;
+        begin
+            made := message_id(made_at, drawn, random_part);
+            insert into intake (id, environment, transaction, kind, queue, sequence, sent_at, nonce, attributes, data_kind, data, priority)
+            select nextval('intake_id'), e.number, own, 0, q.name, drawn, made_at, random_part, plain_attributes(made), 1, written, 0
+                from environment e join queue q on q.environment = e.number
+                where e.name = coalesce(nullif(current_setting('millpond.environment', true), ''), 'orgs/default/projects/default/envs/default')
+                    and not e.importing and q.name = send.queue and not q.deleted and q.role <= 2 and octet_length(written) <= 262144
+                    and (octet_length(written) < 122 or data_fault(send.data) is null)
+                    and (pg_has_role(caller(), current_user, 'usage')
+                         or exists (select from access a where a.environment = e.number and pg_has_role(caller(), a.role_number, 'usage')))
+                returning exists (select from watcher where asleep) into is_asleep;
+            if found then
+                if is_asleep then
+                    perform wake();
+                end if;
+                return made;
             end if;
-            return made;
-        end if;
+        end;
     else
         perform check_options(options, array['delay', 'environment', 'id', 'idempotency_key', 'partition', 'priority', 'source', 'subject',
                                              'time_to_live', 'type', 'visible_at']);
@@ -873,8 +877,7 @@ begin
     if fault is not null then
         raise exception using errcode = '22023', message = fault;
     end if;
-    made := put_message(environment_number(options ->> 'environment'), send.queue, null, 1::smallint,
-                        convert_to(coalesce(send.data, 'null')::text, 'UTF8'), options);
+    made := put_message(environment_number(options ->> 'environment'), send.queue, null, 1::smallint, written, options);
     perform wake();
     return made;
 end $function$;

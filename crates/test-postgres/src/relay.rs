@@ -201,11 +201,10 @@ impl Link {
             let mut passed = Vec::new();
             while let Some(length) = frame(&held, has_letter) {
                 let message: Vec<u8> = held.drain(..length).collect();
-                if has_letter && self.loses(&message, side) {
-                    if self.take_commit() {
-                        return Ok(());
-                    }
-                    continue;
+                match has_letter.then(|| self.loss_of(&message, side)) {
+                    Some(Loss::NextCommitted) => return Ok(()),
+                    Some(Loss::Notifications) => continue,
+                    Some(Loss::Nothing) | None => {}
                 }
                 has_letter = true;
                 passed.extend(message);
@@ -214,15 +213,16 @@ impl Link {
         }
     }
 
-    fn loses(&self, message: &[u8], side: From) -> bool {
+    /// As what a message is lost. There is one commit that is.
+    fn loss_of(&self, message: &[u8], side: From) -> Loss {
         if side == From::Client {
             if message.starts_with(b"Q") && message.get(5..10) == Some(b"begin") {
                 self.may_write.store(message.get(10..) == Some(b"\0"), Ordering::SeqCst);
             }
-            return false;
+            return Loss::Nothing;
         }
-        let loss = *self.shared.loss.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_lost = match loss {
+        let mut loss = self.shared.loss.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_lost = match *loss {
             Loss::Nothing => false,
             Loss::Notifications => message.starts_with(b"A"),
             Loss::NextCommitted => {
@@ -231,18 +231,14 @@ impl Link {
                     && self.may_write.load(Ordering::SeqCst)
             }
         };
-        self.shared.lost.fetch_add(u64::from(is_lost), Ordering::SeqCst);
-        is_lost
-    }
-
-    /// Whether a commit was to be lost; there is one such.
-    fn take_commit(&self) -> bool {
-        let mut loss = self.shared.loss.lock().unwrap_or_else(PoisonError::into_inner);
-        let was = *loss == Loss::NextCommitted;
-        if was {
-            *loss = Loss::Nothing;
+        if !is_lost {
+            return Loss::Nothing;
         }
-        was
+        self.shared.lost.fetch_add(1, Ordering::SeqCst);
+        match *loss {
+            Loss::NextCommitted => std::mem::replace(&mut *loss, Loss::Nothing),
+            other => other,
+        }
     }
 }
 
