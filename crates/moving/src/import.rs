@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, Read as _};
 
+use millpond_api::name::EnvironmentName;
 use millpond_core::id::{CommitSequence, Incarnation, LeaseGeneration, Sequence};
 use millpond_core::remembered::{Remembered, SentIds};
 use millpond_core::row::{DedupKey, DedupRow, EnvironmentRow, SecretRow};
@@ -43,6 +44,7 @@ pub fn import(
         _ => return Err(lines.wrong("an export begins with another line")),
     };
     let name = environment.unwrap_or(&header.environment).to_owned();
+    EnvironmentName::parse("environment", &name).map_err(|error| lines.wrong(error.to_string()))?;
     // What the first line says is not acted upon before a checksum was right.
     let mut target = None;
     let mut counts = RowCounts::default();

@@ -26,7 +26,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     ("core", &[]),
     ("engine", &["core", "store"]),
     ("load", &[]),
-    ("moving", &["core", "store"]),
+    ("moving", &["api", "core", "store"]),
     ("push", &["api", "core", "engine"]),
     ("server", &["api", "core", "engine", "push", "store"]),
     ("sim", &["core", "engine", "store", "store-sqlite"]),

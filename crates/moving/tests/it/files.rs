@@ -81,6 +81,16 @@ fn an_export_of_the_first_version_is_imported_for_ever() {
 }
 
 #[test]
+fn an_environment_of_no_name_that_could_be_called_is_refused() {
+    let file = String::from_utf8(export_of(&memory(22, 1))).expect("text");
+    let named = file.replacen(NAME, "orgs/o/projects/p/envs/E", 1);
+    let target = MemoryDisk::new();
+    let error = import_of(named.as_bytes(), &target).expect_err("it is refused");
+    assert!(error.to_string().starts_with("line 1: environment is "), "{error}");
+    assert!(target.environments().expect("names").is_empty());
+}
+
+#[test]
 fn rows_without_end_before_a_checksum_are_refused() {
     let file = export_of(&memory(19, 1));
     let lines: Vec<&[u8]> = file.split_inclusive(|byte| *byte == b'\n').collect();
